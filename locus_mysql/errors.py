@@ -22,8 +22,7 @@
     │   ├── CryptographyMissing the extra ``encryption`` is not installed
     │   └── SchemaMismatch      tables that are missing, foreign, or changed by hand
     │       ├── OlderLayout         tables of an older version: run `locus-mysql migrate`
-    │       ├── NewerLayout         tables of a newer version: upgrade this program
-    │       └── UnreleasedLayout    tables of a development version before release 0.1.0
+    │       └── NewerLayout         tables of a newer version: upgrade this program
     ├── Unavailable         try again later: the server could not be reached before the deadline
     │   └── PoolTimeout         every connection of the pool was in use for too long
     ├── Conflict            another process saved to the thread meanwhile: nothing was saved; load again, then decide
@@ -164,10 +163,6 @@ class OlderLayout(SchemaMismatch):
 
 class NewerLayout(SchemaMismatch):
     """The tables have the layout of a newer version, which this version cannot use."""
-
-
-class UnreleasedLayout(SchemaMismatch):
-    """A development version from before release 0.1.0 made the tables; they can be neither used nor migrated."""
 
 
 class EncryptionError(SetupError):

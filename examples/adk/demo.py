@@ -12,8 +12,8 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.families.memories.embedding_options import EmbeddingOptions
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService, StaleSessionError
-from locus_mysql.integrations.google_adk.memory_operations import MemoryServiceOperations
-from locus_mysql.integrations.google_adk.session_operations import SessionOperations
+from locus_mysql.integrations.google_adk.memories import MemoryServiceOperations
+from locus_mysql.integrations.google_adk.sessions import SessionOperations
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime.database import Database
 

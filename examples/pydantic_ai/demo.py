@@ -10,7 +10,7 @@ from pydantic_ai.conversation_store import ConversationConflict
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
-from locus_mysql.integrations.pydantic_ai.conversation_operations import ConversationOperations
+from locus_mysql.integrations.pydantic_ai.conversations import ConversationOperations
 from locus_mysql.runtime.database import Database
 
 from ..display import Screen

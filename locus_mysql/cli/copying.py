@@ -1,7 +1,4 @@
-"""``copy`` copies threads of other stores into this package's tables, or the records of a family between two of them.
-
-``import-locus`` is a special case of it.
-"""
+"""``copy`` copies threads of other stores into this package's tables, or records of a family between two of them."""
 
 from __future__ import annotations
 
@@ -9,31 +6,37 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..config import MySQLConfig
 from ..errors import LocusMySQLError, SetupError, UsageError
-from ..families.registry import families
+from ..families.registry import families, find_family
 from ..integrations.sdk import need_locus
+from ..runtime.database import Database
+from ..runtime.sealing import refuse_clear_tables
 from ..runtime.transfer import TransferReport
 from ..signals import StopRequested, until_stopped
 from .arguments import (
     FAILED,
     OK,
-    add_connection,
-    add_prefix,
     add_tenant,
     add_which_threads,
     at_least_one,
+    need_langgraph,
     notify,
-    options_of,
 )
 from .progress import Progress
 from .tables import family_name
 
 if TYPE_CHECKING:
     from ..integrations.locus.transfer.locations import Location
+
+
+_MYSQL = "mysql"
+
+#: The options of the source and of the target.
+Options: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 _AGAIN = "Run the copy again: it continues where it stopped."
 
@@ -80,7 +83,14 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
         help="copy the records of these tables of this package, whose DSNs are both sides, instead of Locus' threads",
     )
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")
-    _add_ways(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only report what would be copied")
+    parser.add_argument(
+        "--at-once",
+        type=at_least_one,
+        default=4,
+        metavar="N",
+        help="number of threads that are copied concurrently (4)",
+    )
     parser.add_argument(
         "--verify",
         action="store_true",
@@ -93,28 +103,6 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_import_locus(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``import-locus``."""
-    add_connection(parser, "; where to copy to")
-    parser.add_argument("--source-dsn", metavar="DSN", help="where to copy from (the same database)")
-    parser.add_argument("--table", default="checkpoints", help="the built-in backend's table (checkpoints)")
-    add_tenant(parser)
-    add_prefix(parser)
-    _add_ways(parser)
-    parser.set_defaults(thread=None, pattern="*", verify=False, family=None)
-
-
-def _add_ways(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only report what would be copied")
-    parser.add_argument(
-        "--at-once",
-        type=at_least_one,
-        default=4,
-        metavar="N",
-        help="number of threads that are copied concurrently (4)",
-    )
-
-
 def copy(arguments: argparse.Namespace) -> int:
     """Copy threads or records. A stopped copy continues when it is started again."""
     source = _named(arguments.source, FROM_VARIABLE, "--from", _SOURCE_HELP)
@@ -123,8 +111,6 @@ def copy(arguments: argparse.Namespace) -> int:
     if arguments.overwrite and (from_langgraph or arguments.family is None):
         raise UsageError("Checkpoints of threads are not replaced: --overwrite needs --family.")
     if from_langgraph or arguments.family is not None:
-        from .copying_tables import copy_langgraph, copy_records
-
         options = _options(arguments.source_options), _options(arguments.target_options)
         return (copy_langgraph if from_langgraph else copy_records)(arguments, source, target, options)
     need_locus("Copying")
@@ -135,21 +121,6 @@ def copy(arguments: argparse.Namespace) -> int:
         Location(source, _options(arguments.source_options), arguments.tenant),
         Location(target, _options(arguments.target_options), arguments.tenant),
     )
-
-
-def import_locus(arguments: argparse.Namespace) -> int:
-    """Copy the threads of Locus' built-in MySQL backend: ``copy --from builtin-mysql:… --to mysql:…``."""
-    need_locus("The import")
-    from ..integrations.locus.transfer.locations import Location
-
-    given = options_of(arguments)
-    dsn = given.pop("dsn", None)
-    config = MySQLConfig.from_env(**options_of(arguments))
-    source = Location(
-        f"builtin-mysql:{arguments.source_dsn or dsn or ''}", {"table": arguments.table, "driver": config.driver}
-    )
-    target = Location(f"mysql:{dsn or ''}", given)
-    return _copy(arguments, source, target)
 
 
 def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> int:
@@ -230,3 +201,99 @@ def _options(pairs: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             options[name] = value
     return options
+
+
+def config_of_side(name: str, options: Mapping[str, Any], tenant: str | None) -> MySQLConfig:
+    """Return the configuration of a side: ``mysql://…``, ``mysql+driver://…``, or ``mysql`` for the environment's.
+
+    Args:
+        name: The side.
+        options: Its options.
+        tenant: The tenant, if neither the options nor the DSN name one.
+
+    Raises:
+        UsageError: The side is not this package's tables.
+    """
+    if name.split("://")[0].partition("+")[0].rstrip(":") != _MYSQL:
+        raise UsageError(
+            f"{name.partition(':')[0]!r:.50} cannot be a side of this copy. Give mysql://user@host/database, or mysql "
+            "for LOCUS_MYSQL_DSN."
+        )
+    given = dict(options)
+    if "://" in name:
+        given["dsn"] = name
+    if tenant is not None and "tenant=" not in name:
+        given.setdefault("tenant", tenant)
+    return MySQLConfig.from_env(**given)
+
+
+def copy_records(arguments: argparse.Namespace, source: str, target: str, options: Options) -> int:
+    """Copy the records of a family from one database, prefix or tenant of this package to another."""
+    from ..transfer.family_pages import copy_family, head_of
+
+    read = config_of_side(source, options[0], arguments.tenant).model_copy(update={"ddl_mode": "validate"})
+    write = config_of_side(target, options[1], arguments.tenant)
+    if _place(read) == _place(write):
+        raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
+    family = find_family(arguments.family)
+    reading, writing = family.transfer(read), family.transfer(write)
+    if reading is None or writing is None:
+        raise UsageError(f"The tables of {arguments.family!r} cannot be copied.")
+    refuse_clear_tables(write, family.schema(write))
+    selection = {"threads": arguments.thread, "pattern": arguments.pattern}
+    records = reading.source(**{name: value for name, value in selection.items() if value not in (None, "*")})
+    report = TransferReport(reading.noun, dry_run=arguments.dry_run)
+
+    async def run(progress: Progress) -> None:
+        async with Database(read) as source_database, Database(write) as target_database:
+            goal = writing.target(head_of(records), overwrite=arguments.overwrite)
+            await copy_family(records, source_database, goal, target_database, report, progress.advance)
+
+    with Progress(f"{reading.noun}s") as progress:
+        report.notify = progress.notify
+        stopped = asyncio.run(until_stopped(run(progress)))
+    if stopped is not None:
+        notify(f"Stopped: {report}\nRun the copy again: it continues where it stopped.")
+        raise StopRequested(stopped)
+    print(report)
+    return OK if report.complete else FAILED
+
+
+def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, options: Options) -> int:
+    """Copy the threads of another saver for LangGraph, or with ``--family memories`` the items of a store."""
+    need_langgraph("Copying from LangGraph's savers")
+    from ..integrations.langgraph.transfer import locations, stores
+
+    if arguments.pattern != "*":
+        raise UsageError("LangGraph's savers cannot select threads by --pattern. Name them with --thread.")
+    config = config_of_side(target, options[1], arguments.tenant)
+    items = arguments.family is not None
+    moving = find_family(arguments.family).transfer(config) if items else None
+    if items and (moving is None or moving.noun != stores.NOUN):
+        raise UsageError(
+            "From LangGraph's packages, threads are copied, or with --family memories the items of a store."
+        )
+    report = TransferReport(stores.NOUN if items else "checkpoint", dry_run=arguments.dry_run)
+    with Progress("items" if items else "threads") as progress:
+        report.notify = progress.notify
+        try:
+            if items:
+                with locations.open_store(source) as store:
+                    asyncio.run(stores.copy_items(store, config, report, progress.advance))
+            else:
+                with locations.open_saver(source) as saver:
+                    locations.copy_savers(saver, config, report, threads=arguments.thread, advance=progress.advance)
+        except LocusMySQLError:
+            raise
+        except Exception as error:  # the other packages' client libraries raise errors of their own
+            progress.close()
+            from ..transfer.hiding import hide, secrets_in
+
+            words = hide(str(error), set(secrets_in(source)))
+            raise LocusMySQLError(f"{type(error).__name__}: {words.strip()}") from None
+    print(report)
+    return OK if report.complete else FAILED
+
+
+def _place(config: MySQLConfig) -> tuple[Any, ...]:
+    return config.endpoints, config.unix_socket, config.embedded, config.database, config.table_prefix, config.tenant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..config import MySQLConfig
-from ..dialect.layouts import Layout, read_comment
+from ..dialect.layouts import read_comment
 from ..dialect.schema import DESCRIBE_OWN, TableComment
 from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import fetch
@@ -74,7 +74,7 @@ def _origin(config: MySQLConfig, table: TableComment) -> tuple[str, str]:
     fitting = [
         (ending, family.name)
         for family in families()
-        if not isinstance(comment, Layout) or comment.family == family.name
+        if comment is None or comment.family == family.name
         for ending in _endings(config, family)
         if table.name.endswith(ending)
     ]

@@ -89,18 +89,11 @@ COMMANDS = {
         "copy threads from Locus' checkpointers or LangGraph's savers, or the records of any tables",
         MOVE,
     ),
-    "import-locus": Command(
-        "copying",
-        "import_locus",
-        "add_import_locus",
-        "copy the checkpoints of Locus' built-in MySQL backend",
-        MOVE,
-    ),
     "export": Command(
         "family_files",
-        "export_threads",
+        "export_records",
         "add_export",
-        "export threads, memories or sessions to a file of JSON lines",
+        "export the records of any tables to a file of JSON lines",
         MOVE,
     ),
     "import": Command(
@@ -108,13 +101,6 @@ COMMANDS = {
         "import_file",
         "add_import",
         "import such a file",
-        MOVE,
-    ),
-    "memory": Command(
-        "memory",
-        "memory",
-        "add_memory",
-        "export long-term memory to a file of JSON lines, or import one",
         MOVE,
     ),
     "vacuum": Command(

@@ -8,11 +8,7 @@ from typing import NamedTuple
 #: The beginning of the comment of each table of a released version.
 COMMENT = "locus-mysql: "
 
-#: The beginning of the comments that development versions before release 0.1.0 wrote.
-UNRELEASED_COMMENT = "locus-mysql layout "
-
 _COMMENT = re.compile(r"locus-mysql: ([\w-]+) layout (\d+)(?:, usable from (\d+))?")
-_UNRELEASED = re.compile(r"locus-mysql layout (\d+)(?:, ([\w-]+))?")
 
 
 class Layout(NamedTuple):
@@ -35,17 +31,10 @@ class Layout(NamedTuple):
         return f"{COMMENT}{self.family} layout {self.number}{older}"
 
 
-class Unreleased(NamedTuple):
-    """What the comment of a table of a development version says: its family, empty in the oldest comments."""
-
-    family: str
-
-
-def read_comment(comment: str) -> Layout | Unreleased | None:
+def read_comment(comment: str) -> Layout | None:
     """Return what the comment of a table says; None if this package did not write it."""
-    if found := _COMMENT.fullmatch(comment):
-        number = int(found[2])
-        return Layout(found[1], number, int(found[3] or number))
-    if found := _UNRELEASED.fullmatch(comment):
-        return Unreleased(found[2] or "")
-    return None
+    found = _COMMENT.fullmatch(comment)
+    if found is None:
+        return None
+    number = int(found[2])
+    return Layout(found[1], number, int(found[3] or number))

@@ -115,7 +115,6 @@ class Schema:
         needed: Indexes that must exist.
         columns: Columns that must exist, where tables of the same layout may differ.
         options: Arguments of the command that prints the tables, besides the family's name.
-        former_names: Names under which development versions kept the family's rows.
         upgrades: The steps from each released layout to the next.
         optional_indexes: Indexes that existing tables may lack, as they follow from columns that users choose.
         encrypts: Whether the family encrypts what it stores, if the configuration has ``encryption``. Otherwise its
@@ -128,7 +127,6 @@ class Schema:
     needed: tuple[NeededIndex, ...] = ()
     columns: tuple[NeededColumn, ...] = ()
     options: str = ""
-    former_names: tuple[str, ...] = ()
     optional_indexes: tuple[str, ...] = ()
     encrypts: bool = False
     upgrades: tuple[Upgrade, ...] = ()
@@ -155,9 +153,9 @@ class Schema:
         return Layout(self.family, self.layout_version, usable_from).comment
 
     def describe(self) -> Query[ExistingTable]:
-        """Return the query for those of the tables that exist, and for those of `former_names`."""
-        wanted = self.names + self.former_names
-        return Query(fill(DESCRIBE, {"names": placeholders(len(wanted))}).strip(), wanted, row=ExistingTable)
+        """Return the query for those of the tables that exist."""
+        text = fill(DESCRIBE, {"names": placeholders(len(self.names))}).strip()
+        return Query(text, self.names, row=ExistingTable)
 
     def create(self) -> tuple[Statement, ...]:
         """Return the statements that create missing tables. Many processes may run them at once."""

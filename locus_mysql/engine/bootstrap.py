@@ -11,8 +11,8 @@ from ..dialect.schema import ExistingTable, Schema
 from ..dialect.statement import Query
 from ..dialect.structure import describe_columns, describe_indexes, existing
 from ..dialect.variants import variant_of
-from ..errors import NewerLayout, OlderLayout, SchemaMismatch, UnreleasedLayout
-from .layout_checks import check_former_tables, check_layout, is_of_family
+from ..errors import NewerLayout, OlderLayout, SchemaMismatch
+from .layout_checks import check_layout, is_of_family
 from .operation import Batch, Operation, fetch
 
 DDLMode: TypeAlias = Literal["create", "validate", "off"]
@@ -51,7 +51,7 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
             ``off`` does neither.
 
     Raises:
-        OlderLayout, NewerLayout, UnreleasedLayout: The tables are those of another version.
+        OlderLayout, NewerLayout: The tables are those of another version.
         SchemaMismatch: A table is missing, foreign, of another family, or lacks an index or a column.
     """
     if ddl_mode == "off":
@@ -105,19 +105,18 @@ def check_layouts(config: ConnectionOptions, schema: Schema, tables: Mapping[str
     for name in schema.names:
         if name.casefold() in tables:
             check_layout(config, schema, name, tables[name.casefold()].comment or "")
-    check_former_tables(config, schema, {name: table.comment or "" for name, table in tables.items()})
 
 
 def find_other_layout(config: ConnectionOptions, schema: Schema) -> Operation[None]:
     """Check only whether the tables are those of another version, after an operation has failed.
 
     Raises:
-        OlderLayout, NewerLayout, UnreleasedLayout: They are.
+        OlderLayout, NewerLayout: They are.
     """
     tables = _by_name((yield from fetch(schema.describe())))
     try:
         check_layouts(config, schema, tables)
-    except (OlderLayout, NewerLayout, UnreleasedLayout):
+    except (OlderLayout, NewerLayout):
         raise
     except SchemaMismatch:
         return

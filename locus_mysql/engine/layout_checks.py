@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..config import ConnectionOptions
-from ..dialect.layouts import Unreleased, read_comment
+from ..dialect.layouts import read_comment
 from ..dialect.schema import Schema
-from ..errors import NewerLayout, OlderLayout, SchemaMismatch, UnreleasedLayout
+from ..errors import NewerLayout, OlderLayout, SchemaMismatch
 
 
 def check_layout(config: ConnectionOptions, schema: Schema, table: str, comment: str) -> None:
@@ -20,7 +18,7 @@ def check_layout(config: ConnectionOptions, schema: Schema, table: str, comment:
         comment: Its comment.
 
     Raises:
-        OlderLayout, NewerLayout, UnreleasedLayout: It belongs to another version.
+        OlderLayout, NewerLayout: It belongs to another version.
         SchemaMismatch: It is not a table of this package, or belongs to another family.
     """
     if comment == schema.comment:
@@ -31,8 +29,6 @@ def check_layout(config: ConnectionOptions, schema: Schema, table: str, comment:
             f"Table {table!r} in database {config.database!r} was not made by locus-mysql. Choose another "
             "table_prefix or database; nothing was changed."
         )
-    if isinstance(found, Unreleased):
-        raise _unreleased(config, table)
     if found.family != schema.family:
         raise SchemaMismatch(
             f"Table {table!r} in database {config.database!r} holds data of another kind, {found.family}, not "
@@ -52,34 +48,7 @@ def check_layout(config: ConnectionOptions, schema: Schema, table: str, comment:
         )
 
 
-def check_former_tables(config: ConnectionOptions, schema: Schema, comments: Mapping[str, str]) -> None:
-    """Check that no development version kept rows of the family under another name.
-
-    Args:
-        config: The options, with the name of the database for messages.
-        schema: The tables of the family.
-        comments: The comments of the existing tables by their names in small letters.
-
-    Raises:
-        UnreleasedLayout: One did. New tables beside those would hide their rows.
-    """
-    for name in schema.former_names:
-        found = read_comment(comments.get(name.casefold(), ""))
-        if isinstance(found, Unreleased) and found.family in ("", schema.family):
-            raise _unreleased(config, name)
-
-
 def is_of_family(schema: Schema, comment: str) -> bool:
     """Return whether this package wrote the comment for a table of the family, in any version."""
     found = read_comment(comment)
-    if isinstance(found, Unreleased):
-        return found.family in ("", schema.family)
     return found is not None and found.family == schema.family
-
-
-def _unreleased(config: ConnectionOptions, table: str) -> UnreleasedLayout:
-    return UnreleasedLayout(
-        f"Table {table!r} in database {config.database!r} was made by a development version of locus-mysql from before "
-        "release 0.1.0. This version can neither read nor migrate it. Export the data with the version that wrote it, "
-        "and import that into new tables with another table_prefix; or drop the old tables. Nothing was changed."
-    )

@@ -15,7 +15,7 @@ from ..dialect.upgrades import Backfill, Step, Upgrade
 from ..dialect.variants import variant_of
 from ..errors import LocusMySQLError, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable, UnsupportedServer
 from .bootstrap import VERSION, missing_tables
-from .layout_checks import check_former_tables, check_layout
+from .layout_checks import check_layout
 from .operation import Batch, Operation, Outdated, Pause, fetch
 from .retry import Backoff, next_page
 
@@ -72,7 +72,7 @@ def plan(config: ConnectionOptions, schema: Schema) -> Operation[Plan]:
     """Return the steps from the tables' layout to this version's. Changes nothing.
 
     Raises:
-        NewerLayout, UnreleasedLayout: The tables are not those of an older released version.
+        NewerLayout: The tables are not those of an older released version.
         SchemaMismatch: They are not tables of this family, or their layout has no steps.
     """
     number = yield from _find_layout(config, schema)
@@ -170,7 +170,6 @@ def _find_layout(config: ConnectionOptions, schema: Schema) -> Operation[int | N
     """Return the lowest layout among the existing tables; None if there are none."""
     tables = {table.name.casefold(): table for table in (yield from fetch(schema.describe()))}
     comments = {name: table.comment or "" for name, table in tables.items()}
-    check_former_tables(config, schema, comments)
     if len(missing_tables(schema, tables)) == len(schema.names):
         return None
     numbers = []

@@ -43,7 +43,7 @@ def migrate(
         The plan of each family that has tables, as it was before.
 
     Raises:
-        NewerLayout, UnreleasedLayout: The tables cannot be upgraded by this version.
+        NewerLayout: The tables cannot be upgraded by this version.
         Unavailable: Another process migrates them, or transactions keep a table locked.
         PrivilegeMissing: The account lacks ALTER.
     """

@@ -97,7 +97,7 @@ class Inspector:
         """Return the names of the families whose tables exist, in a fixed order. One round trip.
 
         Raises:
-            OlderLayout, NewerLayout, UnreleasedLayout: Tables of a family are those of another version.
+            OlderLayout, NewerLayout: Tables of a family are those of another version.
         """
         schemas = {name: family.schema(self.config) for name, family in self._families.items()}
         tables = await self._send(fetch(describe_all(tuple(schemas.values()))))

@@ -1,13 +1,14 @@
-"""Families as the two ends of a transfer, a page of records at a time: `FamilyPages`, `FamilyWriter`."""
+"""Copies of a family's records by pages: `FamilyPages` and `FamilyWriter`, its two ends, and `copy_family`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
 from ..engine.retry import Backoff
+from ..runtime.checksummed_jsonl import Head, content_of
 from ..runtime.database import Database
 from ..runtime.transfer import RecordPage, Source, Target, TransferReport
-from .engine import UnitSource, UnitTarget
+from .engine import Advance, UnitSource, UnitTarget, transfer
 
 #: Limits of a page, and of one write.
 MAX_RECORDS, MAX_BYTES = 500, 4_000_000
@@ -64,3 +65,65 @@ class FamilyWriter(UnitTarget[RecordPage]):
             report.leave_out(damage)
         if page.records:
             await self._target.write(self._database, page.records, report)
+
+
+class ParsedPages(UnitSource[RecordPage]):
+    """Reads the pages of a family's source as the records that a target of that family writes.
+
+    Args:
+        pages: The pages.
+        source: The source of their lines.
+        target: The target.
+    """
+
+    def __init__(self, pages: FamilyPages, source: Source, target: Target) -> None:
+        self._pages = pages
+        self._constants = source.constants
+        self._target = target
+
+    async def open(self) -> int:
+        """Return the number of records."""
+        return await self._pages.open()
+
+    async def units(self) -> AsyncGenerator[RecordPage, None]:
+        """Read the pages."""
+        async for page in self._pages.units():
+            records = []
+            for line in page.records:
+                content = content_of(line, 2, constants=self._constants)
+                assert isinstance(content, dict)  # noqa: S101 - a source returns no first and last lines as records
+                records.append(self._target.read(content))
+            yield RecordPage(records, page.last, page.damaged)
+
+
+def head_of(source: Source) -> Head:
+    """Return the first line of a source's export."""
+    head = content_of(source.head, 1)
+    assert isinstance(head, Head)  # noqa: S101 - a first line is a head
+    return head
+
+
+async def copy_family(
+    source: Source,
+    source_database: Database,
+    target: Target,
+    target_database: Database,
+    report: TransferReport,
+    advance: Advance = lambda *_: None,
+) -> TransferReport:
+    """Copy the records of a family. May be repeated: records that the target has are compared and skipped.
+
+    Args:
+        source: Reads the records.
+        source_database: Where they are.
+        target: Writes them; of the same family.
+        target_database: Where it writes.
+        report: Filled during the copy. If its ``dry_run`` is true, records are only counted.
+        advance: Called after each page.
+    """
+    pages = FamilyPages(source, source_database)
+    if report.dry_run:
+        report.copied = await pages.open()
+        return report
+    parsed = ParsedPages(pages, source, target)
+    return await transfer(parsed, FamilyWriter(target, target_database), report, advance=advance)

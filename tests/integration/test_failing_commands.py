@@ -23,10 +23,8 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "grants": None,
     "copy": ("--from", "file:.", "--to", "mysql"),
     "embed": None,  # it opens the store of an application
-    "import-locus": (),
     "export": ("FILE.out",),
     "import": ("FILE",),
-    "memory": ("export", "FILE.out"),
     "migrate": ("--check",),
     "reencrypt": ("--check",),
     "vacuum": (),

@@ -128,7 +128,6 @@ def checkpoint_schema(table_prefix: str, kind: Kind, *, search: bool, search_par
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
         (needed,) if search else (),
-        former_names=() if kind == "agents" else (f"{table_prefix}threads",),
         encrypts=True,
     )
 

@@ -1,4 +1,4 @@
-"""Threads as a source and a target of transfers."""
+"""Threads as a source and a target of transfers, in the order of the source."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from itertools import accumulate, groupby
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ...engine.operation import Operation
 from ...engine.retry import next_page
@@ -19,13 +19,53 @@ from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import fetching_keys
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
-from .arrival_order import Arrival, Order
 from .lines import FORMAT, LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, key_of_content
 from .moving import Damaged, KeptCheckpoint, KeptPage, MovingOperations, Standing
 from .new_checkpoint import NewCheckpoint
 from .records import decode_state_text
 from .store import StoreOperations
 from .thread_writer import ThreadWriter, Wanted
+
+#: The checkpoint is stored; is missing and may become the newest; or is missing and older than stored ones.
+Arrival: TypeAlias = Literal["stored", "missing", "behind"]
+
+
+class Order:
+    """Decides which arriving checkpoints may be written. They arrive oldest first.
+
+    A checkpoint that is written becomes the newest of its thread. So a missing one may be written only if the thread
+    has no newer ones: it is compared by time with the stored checkpoints after the last arrival.
+
+    Args:
+        stored: The checkpoints that the thread has, oldest first, with their times.
+    """
+
+    def __init__(self, stored: Mapping[str, datetime]) -> None:
+        self._positions = {checkpoint_id: position for position, checkpoint_id in enumerate(stored)}
+        #: The latest time at or after each position.
+        self._latest = list(accumulate(reversed([*stored.values()]), max))[::-1]
+        self._met = 0  # the number of stored checkpoints up to the last one that arrived
+
+    def classify(self, checkpoint_id: str, created_at: datetime | None) -> Arrival:
+        """Classify the next checkpoint.
+
+        Args:
+            checkpoint_id: Its id.
+            created_at: When it was saved, if that is known.
+        """
+        position = self._positions.get(checkpoint_id)
+        if position is not None:
+            self._met = max(self._met, position + 1)
+            return "stored"
+        if self._met >= len(self._latest) or (created_at is not None and self._latest[self._met] <= created_at):
+            return "missing"
+        return "behind"
+
+    def written(self, checkpoint_id: str) -> None:
+        """Note that a missing checkpoint was written, as the newest."""
+        self._positions[checkpoint_id] = len(self._positions)
+        self._met = len(self._latest)
+
 
 T = TypeVar("T")
 

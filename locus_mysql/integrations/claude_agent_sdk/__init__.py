@@ -1,7 +1,7 @@
 """The session store of the Claude Agent SDK on MySQL.
 
-Converts the SDK's keys and entries, and leaves storage to `families/transcripts`. Begin with `store`, the public class,
-then `operations`.
+Converts the SDK's keys and entries, and leaves storage to `families/transcripts`. Begin with `store`, the public class
+with its operations.
 """
 
 try:

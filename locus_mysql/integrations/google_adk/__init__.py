@@ -1,8 +1,8 @@
 """The session service and the memory service of Google ADK on MySQL.
 
 Converts ADK's sessions, events and memories, and leaves storage to `families/transcripts` and `families/memories`.
-Begin with `sessions` and `memories`, the public classes, then `session_operations` and `memory_operations`; `services`
-creates both from a URI, for ADK's command line.
+Begin with `sessions` and `memories`, the public classes with their operations; `services` creates both from a URI, for
+ADK's command line.
 """
 
 try:

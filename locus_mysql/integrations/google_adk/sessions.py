@@ -1,21 +1,329 @@
-"""The session service of Google ADK: `AdkSessionService`."""
+"""The session service of Google ADK, `AdkSessionService`, and its operations, which do no I/O."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TypeAlias, Unpack
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeAlias, Unpack
 from weakref import WeakValueDictionary
 
+from google.adk.errors import StaleSessionError
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
-from google.adk.sessions.base_session_service import BaseSessionService
+from google.adk.platform import time as platform_time
+from google.adk.platform import uuid as platform_uuid
+from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
 from google.adk.sessions.session import Session
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
+from ...engine.operation import Operation
+from ...engine.retry import Backoff
+from ...errors import VersionConflict
+from ...families.transcripts.coding import row_key
+from ...families.transcripts.operations import TranscriptOperations
+from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.database import Database, share
+from ...runtime.gather import gather
 from ...runtime.methods import awaited
 from ...runtime.stores import AsyncStore
-from .session_operations import SessionOperations
+from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
+from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, secret_key, session_key, user_key
+
+#: The number of events that a read of the events since a time begins with; each further read takes four times as many.
+RECENT_EVENTS = 64
+
+
+class Appended(NamedTuple):
+    """The result of `SessionOperations.append`.
+
+    Args:
+        is_new: Whether the session object lacks the event.
+        marker: The stored revision that the session object then has; None leaves its marker.
+    """
+
+    is_new: bool
+    marker: Marker | None
+
+
+class SessionOperations:
+    """Stores ADK's sessions of one tenant.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        self._transcripts = TranscriptOperations(config)
+        #: The secrets of apps, from which ids of encrypted events are derived.
+        self._secrets: dict[str, bytes] = {}
+        self.schema = self._transcripts.schema
+
+    def create_session(
+        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
+    ) -> Operation[Session]:
+        """Create a session. Two round trips.
+
+        Args:
+            app_name: The app: up to 800 bytes of UTF-8 without NUL.
+            user_id: The user: up to 795 bytes; with the session's id up to 799, where ``/`` and ``~`` count twice.
+            state: The first state. Keys with ``app:`` and ``user:`` change what the app's and the user's sessions
+                share; keys with ``temp:`` are not stored.
+            session_id: The id, without white space around it; None or blank: a generated one.
+
+        Raises:
+            AlreadyExistsError: The user has a session with this id; nothing was changed.
+            InvalidInput: An id is too long or holds a NUL.
+        """
+        session_id = (session_id or "").strip() or platform_uuid.new_uuid()
+        key, changes = session_key(app_name, user_id, session_id), changes_in(json_of_state(state))
+        for shared in (app_key(app_name), user_key(app_name, user_id)):
+            row_key(self.config.tenant, shared)  # raises for an id that cannot be stored, before anything is stored
+        now = platform_time.get_time()
+        writes = [
+            Write(key, header=Header(changes.session, tag=repr(now), scope=user_id), expected=0),
+            *_shared_writes(app_name, user_id, changes.app, changes.user),
+        ]
+        try:
+            written = yield from self._transcripts.write(writes)
+        except VersionConflict:
+            raise AlreadyExistsError(f"Session with id {session_id} already exists.") from None
+        app, user = yield from gather(
+            [self._transcripts.get(app_key(app_name)), self._transcripts.get(user_key(app_name, user_id))]
+        )
+        return _session(
+            app_name, user_id, session_id, merged(_state(app), _state(user), changes.session), now,
+            Marker(written[0].revision, 0),
+        )  # fmt: skip
+
+    def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Operation[Session | None]:
+        """Return a session with its events; None if there is none. One round trip.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            session_id: The id, without white space around it.
+            config: Which events are returned: of the last ``num_recent_events``, those that follow the last one older
+                than ``after_timestamp``. The server reads at most ``num_recent_events``; for ``after_timestamp`` it
+                reads the last 64 events, then four times as many as before, until it finds an older one.
+
+        Raises:
+            CorruptCheckpoint: A row is damaged.
+        """
+        key = session_key(app_name, user_id, session_id.strip())
+        wanted = config or GetSessionConfig()
+        limit, since = wanted.num_recent_events, wanted.after_timestamp
+        last = limit if since is None or limit is None else min(limit, RECENT_EVENTS)
+        if since is not None and limit is None:
+            last = RECENT_EVENTS
+        while True:
+            found, app, user = yield from gather(
+                [
+                    self._opened(key, last),
+                    self._transcripts.get(app_key(app_name)),
+                    self._transcripts.get(user_key(app_name, user_id)),
+                ]
+            )
+            if found is None:
+                return None
+            transcript, items = found
+            events = [event_of(item.content) for item in items]
+            if since is not None:
+                first = next((n for n in range(len(events), 0, -1) if events[n - 1].timestamp < since), 0)
+                if first == 0 and last is not None and len(events) == last and last != limit:
+                    last = last * 4 if limit is None else min(last * 4, limit)
+                    continue
+                events = events[first:]
+            return _stored_session(transcript, _state(app), _state(user), events)
+
+    def list_sessions(self, *, app_name: str, user_id: str | None = None) -> Operation[ListSessionsResponse]:
+        """Return the sessions of a user, or of all users, without events; last updated last. One round trip."""
+        if user_id is None:
+            found, shared = yield from gather(
+                [
+                    self._transcripts.list_transcripts(KIND, app_name, states=True),
+                    self._transcripts.list_transcripts(STATE_KIND, app_name, states=True),
+                ]
+            )
+        else:
+            found, *shared = yield from gather(
+                [
+                    self._transcripts.recent(KIND, app_name, scope=user_id, states=True),
+                    self._transcripts.get(app_key(app_name)),
+                    self._transcripts.get(user_key(app_name, user_id)),
+                ]
+            )
+        states: dict[TranscriptKey, Any] = {one.key: _state(one) for one in shared if one is not None}
+        sessions = []
+        for transcript in found:
+            owner, _ = ids_of(transcript.key)
+            if user_id not in {None, owner}:
+                continue  # the command `copy` keeps the scope of the session that it copies
+            app, user = states.get(app_key(app_name), {}), states.get(user_key(app_name, owner), {})
+            sessions.append(_stored_session(transcript, app, user, []))
+        sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
+        return ListSessionsResponse(sessions=sessions)
+
+    def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> Operation[None]:
+        """Delete a session with its events; the states of app and user stay. One round trip."""
+        yield from self._transcripts.delete(session_key(app_name, user_id, session_id.strip()))
+
+    def get_user_state(self, *, app_name: str, user_id: str) -> Operation[dict[str, Any]]:
+        """Return the state that the user's sessions share, by keys without ``user:``. One round trip."""
+        return _state((yield from self._transcripts.get(user_key(app_name, user_id))))
+
+    def append(self, session: Session, event: Event) -> Operation[Appended]:
+        """Store an event at the end of a session, and its changes of states, all or nothing.
+
+        One round trip; five if another process has changed one of the shared states since this one read or wrote it.
+        An equal event is stored once. With ``encryption``, the first event of an app takes one to three more.
+
+        Args:
+            session: The caller's session object; it is not changed.
+            event: The event.
+
+        Raises:
+            SessionNotFoundError: The session does not exist.
+            StaleSessionError: The session was written to since this object was loaded; nothing was stored.
+            InvalidInput: The event cannot be stored exactly.
+        """
+        key, content = session_key(session.app_name, session.user_id, session.id), json_of_event(event)
+        marker = Marker.read(getattr(session, "_storage_update_marker", None)) or (
+            yield from self._without_marker(key, session)
+        )
+        changes = changes_in(content.get("actions", {}).get("stateDelta") or {})
+        secret = (yield from self._secret(session.app_name)) if self.config.encryption else None
+        item = NewItem(content, item_id_of(event, content, self.config.tenant, key, secret))
+        writes = [
+            Write(
+                key, [item], fold=_update(changes.session), tag=repr(float(event.timestamp)), expected=marker.revision
+            ),
+            *_shared_writes(session.app_name, session.user_id, changes.app, changes.user),
+        ]
+        try:
+            written, *_ = yield from self._transcripts.write(writes, once=True)
+        except VersionConflict:
+            return (yield from self._after_conflict(key, session, item, marker))
+        if not written.added:
+            return Appended(is_new=False, marker=None)
+        return Appended(is_new=True, marker=Marker(written.revision, marker.last_seq + 1))
+
+    def _secret(self, app_name: str) -> Operation[bytes]:
+        """Return an app's secret, which is stored by the first call."""
+        key, backoff = secret_key(app_name), Backoff(f"The secret of app {app_name!r} was neither found nor stored")
+        while app_name not in self._secrets:
+            stored = yield from self._transcripts.get(key)
+            if stored is None:
+                backoff.check()
+                new = Write(key, header=Header({"secret": secrets.token_hex(32)}), expected=0, expires=False)
+                with suppress(VersionConflict):  # another process stored one
+                    yield from self._transcripts.write([new])
+            else:
+                self._secrets[app_name] = bytes.fromhex(_state(stored)["secret"])
+        return self._secrets[app_name]
+
+    def _after_conflict(
+        self, key: TranscriptKey, session: Session, item: NewItem, marker: Marker
+    ) -> Operation[Appended]:
+        """Accept an event that is stored already by an append whose answer was lost; else raise."""
+        transcript, stored = yield from gather(
+            [self._transcripts.get(key), self._transcripts.find(key, item.item_id or "")]
+        )
+        if transcript is None:
+            raise SessionNotFoundError(f"Session {session.id} not found.")
+        if stored is None:
+            raise _stale(session)
+        if stored.seq == transcript.last_seq == marker.last_seq + 1:
+            return Appended(is_new=True, marker=Marker.of(transcript))
+        return Appended(is_new=False, marker=None)
+
+    def _without_marker(self, key: TranscriptKey, session: Session) -> Operation[Marker]:
+        """Return the stored revision for a session loaded by another service, if it has the last stored event."""
+        found = yield from self._transcripts.open(key, last=1)
+        if found is None:
+            raise SessionNotFoundError(f"Session {session.id} not found.")
+        transcript, items = found
+        known = session.events[-1].id if session.events else None
+        last = event_id_of(items[-1].content) if items else None
+        # Events have the times of their writers' clocks: the time is compared only if the session has no events.
+        if last != known and (known is not None or _updated_at(transcript) > session.last_update_time):
+            raise _stale(session)
+        return Marker.of(transcript)
+
+    def _opened(self, key: TranscriptKey, last: int | None) -> Operation[tuple[Transcript, Sequence[Item]] | None]:
+        """Return a transcript and its last items; ``last`` may be 0."""
+        if last != 0:
+            return (yield from self._transcripts.open(key, last=last))
+        transcript = yield from self._transcripts.get(key)
+        return None if transcript is None else (transcript, [])
+
+
+def _shared_writes(app_name: str, user_id: str, app: Mapping[str, Any], user: Mapping[str, Any]) -> Iterable[Write]:
+    """Return the writes that change the states that sessions share, which outlive the sessions."""
+    if app:
+        yield Write(app_key(app_name), fold=_update(app), expires=False)
+    if user:
+        yield Write(user_key(app_name, user_id), fold=_update(user), expires=False)
+
+
+def _update(changes: Mapping[str, Any]) -> Callable[[Any, Sequence[NewItem]], Any]:
+    """Return the fold that applies changes to a state."""
+    return lambda state, _: {**(state or {}), **changes} if changes else state
+
+
+def _state(transcript: Transcript | None) -> dict[str, Any]:
+    """Return the state in a transcript."""
+    return {} if transcript is None else transcript.header.state or {}
+
+
+def _updated_at(transcript: Transcript) -> float:
+    """Return the time of a session's last event; that of its creation if it has no events."""
+    tag = transcript.header.tag
+    return transcript.updated_at.timestamp() if tag is None else float(tag)
+
+
+def _stored_session(
+    transcript: Transcript, app: Mapping[str, Any], user: Mapping[str, Any], events: list[Event]
+) -> Session:
+    user_id, session_id = ids_of(transcript.key)
+    state = merged(app, user, _state(transcript))
+    updated_at = _updated_at(transcript)
+    return _session(transcript.key.collection, user_id, session_id, state, updated_at, Marker.of(transcript), events)
+
+
+def _session(
+    app_name: str,
+    user_id: str,
+    session_id: str,
+    state: dict[str, Any],
+    updated_at: float,
+    marker: Marker,
+    events: Sequence[Event] = (),
+) -> Session:
+    session = Session(
+        id=session_id,
+        app_name=app_name,
+        user_id=user_id,
+        state=state,
+        events=list(events),
+        last_update_time=updated_at,
+    )
+    session._storage_update_marker = str(marker)
+    return session
+
+
+def _stale(session: Session) -> StaleSessionError:
+    return StaleSessionError(
+        f"Session {session.id} has been written to since it was loaded. Nothing was stored. Load it again with "
+        "get_session, and append the event to what you get."
+    )
+
 
 _LockKey: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str, str]
 

@@ -18,13 +18,13 @@ from ...runtime.database import Database, share
 from ...runtime.methods import awaited
 from .delegation import from_other_threads
 from .errors import LoopUnavailable
-from .operations import GraphOperations
+from .operations import LangGraphOperations
 from .saver import GraphSaver
 
 T = TypeVar("T")
 
 
-class AsyncMySQLSaver(AsyncGraphs[GraphOperations], GraphSaver):
+class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Any number of graphs can share one.
 
     Its synchronous methods may be called from other threads than the event loop's, like those of LangGraph's own
@@ -55,7 +55,7 @@ class AsyncMySQLSaver(AsyncGraphs[GraphOperations], GraphSaver):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        AsyncGraphs.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
+        AsyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -113,23 +113,23 @@ class AsyncMySQLSaver(AsyncGraphs[GraphOperations], GraphSaver):
         while not listing.done:
             yield from self._wait_for(self._run(listing.next_page()))
 
-    @awaited(GraphOperations.setup)
+    @awaited(LangGraphOperations.setup)
     def setup(self) -> None: ...
-    @awaited(GraphOperations.get_tuple)
+    @awaited(LangGraphOperations.get_tuple)
     def aget_tuple(self) -> None: ...
-    @awaited(GraphOperations.put)
+    @awaited(LangGraphOperations.put)
     def aput(self) -> None: ...
-    @awaited(GraphOperations.put_writes)
+    @awaited(LangGraphOperations.put_writes)
     def aput_writes(self) -> None: ...
-    @awaited(GraphOperations.delete_thread)
+    @awaited(LangGraphOperations.delete_thread)
     def adelete_thread(self) -> None: ...
-    @awaited(GraphOperations.delete_for_runs)
+    @awaited(LangGraphOperations.delete_for_runs)
     def adelete_for_runs(self) -> None: ...
-    @awaited(GraphOperations.copy_thread)
+    @awaited(LangGraphOperations.copy_thread)
     def acopy_thread(self) -> None: ...
-    @awaited(GraphOperations.prune)
+    @awaited(LangGraphOperations.prune)
     def aprune(self) -> None: ...
-    @awaited(GraphOperations.get_delta_channel_history)
+    @awaited(LangGraphOperations.get_delta_channel_history)
     def aget_delta_channel_history(self) -> None: ...
 
     @from_other_threads(aget_tuple)

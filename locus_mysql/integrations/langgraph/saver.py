@@ -7,7 +7,7 @@ import random
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from .operations import GraphOperations
+from .operations import LangGraphOperations
 
 
 class GraphSaver(BaseCheckpointSaver[str]):
@@ -16,7 +16,7 @@ class GraphSaver(BaseCheckpointSaver[str]):
     LangGraph clones a saver to give it another serialiser (`with_allowlist`): the clone gets operations of its own.
     """
 
-    _operations: GraphOperations
+    _operations: LangGraphOperations
 
     @property
     def serde(self) -> SerializerProtocol:

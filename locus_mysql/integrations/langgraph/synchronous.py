@@ -17,11 +17,11 @@ from ...families.graphs.base import SyncGraphs
 from ...runtime.database import Database, share
 from ...runtime.methods import blocking
 from .delegation import in_a_thread
-from .operations import GraphOperations
+from .operations import LangGraphOperations
 from .saver import GraphSaver
 
 
-class MySQLSaver(SyncGraphs[GraphOperations], GraphSaver):
+class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Safe to share between threads and graphs.
 
     Its asynchronous methods run the synchronous ones in a thread; in an application with an event loop, use
@@ -52,7 +52,7 @@ class MySQLSaver(SyncGraphs[GraphOperations], GraphSaver):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        SyncGraphs.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
+        SyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
 
     @classmethod
@@ -106,23 +106,23 @@ class MySQLSaver(SyncGraphs[GraphOperations], GraphSaver):
             for found in await asyncio.to_thread(self._run, listing.next_page()):
                 yield found
 
-    @blocking(GraphOperations.setup)
+    @blocking(LangGraphOperations.setup)
     def setup(self) -> None: ...
-    @blocking(GraphOperations.get_tuple)
+    @blocking(LangGraphOperations.get_tuple)
     def get_tuple(self) -> None: ...
-    @blocking(GraphOperations.put)
+    @blocking(LangGraphOperations.put)
     def put(self) -> None: ...
-    @blocking(GraphOperations.put_writes)
+    @blocking(LangGraphOperations.put_writes)
     def put_writes(self) -> None: ...
-    @blocking(GraphOperations.delete_thread)
+    @blocking(LangGraphOperations.delete_thread)
     def delete_thread(self) -> None: ...
-    @blocking(GraphOperations.delete_for_runs)
+    @blocking(LangGraphOperations.delete_for_runs)
     def delete_for_runs(self) -> None: ...
-    @blocking(GraphOperations.copy_thread)
+    @blocking(LangGraphOperations.copy_thread)
     def copy_thread(self) -> None: ...
-    @blocking(GraphOperations.prune)
+    @blocking(LangGraphOperations.prune)
     def prune(self) -> None: ...
-    @blocking(GraphOperations.get_delta_channel_history)
+    @blocking(LangGraphOperations.get_delta_channel_history)
     def get_delta_channel_history(self) -> None: ...
 
     @in_a_thread(get_tuple)

@@ -12,7 +12,6 @@ from ...errors import ConfigError
 from ...families.checkpoints.pages import CountEstimate
 from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
-from ...families.inspection.records import Page
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited, blocking
 from ...runtime.stores import AsyncStore, SyncStore
@@ -111,20 +110,9 @@ class BackendOperations(StoreOperations):
         """Return the number of ids that match a pattern, as in `list_threads`."""
         return (yield from super().count(as_glob(pattern)))
 
-    def threads_page(self, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Operation[Page[str]]:
-        """Return a page of ids that match a pattern, as in `list_threads`; see `CheckpointStore.threads_page`."""
-        return (yield from super().threads_page(limit, cursor, as_glob(pattern)))
-
     def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
         """Estimate the number of ids that match a pattern; see `CheckpointStore.estimate_count`."""
         return (yield from super().estimate_count(as_glob(pattern)))
-
-    def list_with_metadata_page(  # type: ignore[override]  # times as text
-        self, limit: int = 100, cursor: str | None = None
-    ) -> Operation[Page[dict[str, Any]]]:
-        """Return a page of ids with metadata and time; see `CheckpointStore.list_with_metadata_page`."""
-        page = yield from super().list_with_metadata_page(limit, cursor)
-        return Page([as_returned(info) for info in page.items], page.cursor)
 
     def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
         """Return ids whose states contain words of a query, best first; see `CheckpointStore.search`."""
@@ -189,10 +177,6 @@ class MySQLBackend(AsyncStore[BackendOperations]):
     def search_data(self) -> None: ...
     @awaited(BackendOperations.list_with_metadata)
     def list_with_metadata(self) -> None: ...
-    @awaited(BackendOperations.threads_page)
-    def threads_page(self) -> None: ...
-    @awaited(BackendOperations.list_with_metadata_page)
-    def list_with_metadata_page(self) -> None: ...
     @awaited(BackendOperations.estimate_count)
     def estimate_count(self) -> None: ...
     @awaited(BackendOperations.vacuum)
@@ -239,10 +223,6 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
     def search_data(self) -> None: ...
     @blocking(BackendOperations.list_with_metadata)
     def list_with_metadata(self) -> None: ...
-    @blocking(BackendOperations.threads_page)
-    def threads_page(self) -> None: ...
-    @blocking(BackendOperations.list_with_metadata_page)
-    def list_with_metadata_page(self) -> None: ...
     @blocking(BackendOperations.estimate_count)
     def estimate_count(self) -> None: ...
     @blocking(BackendOperations.vacuum)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -13,13 +15,35 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...engine.logs import CALLS, loggable
-from ...errors import LocusMySQLError, ReadOnlyServer
+from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited, blocking
-from .blocking_calls import refuse_agents
 from .built_in import own_options
 from .operations import LocusOperations, OnConflict
+
+
+def refuse_agents(kind: str, depth: int) -> None:
+    """Refuse a blocking call by a coroutine of Locus, which would await a result that is not awaitable.
+
+    An `Agent` accepts any object as its checkpointer and calls no method of it before its first turn. In a coroutine of
+    your own, or in a notebook, a blocking call may be intended, so those are not refused.
+
+    Args:
+        kind: The class, for the message.
+        depth: The number of calls between the caller and this function.
+
+    Raises:
+        ConfigError: The caller is a coroutine of the Locus SDK.
+    """
+    caller = sys._getframe(depth + 1)
+    module = caller.f_globals.get("__name__", "")
+    if module.partition(".")[0] == "locus" and caller.f_code.co_flags & inspect.CO_COROUTINE:
+        raise ConfigError(
+            f"{kind} blocks, and Locus awaits its checkpointer. Give the agent a {kind.removeprefix('Sync')}: "
+            "agent.run_sync() works with it too."
+        )
+
 
 T = TypeVar("T")
 
@@ -93,12 +117,6 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
     def list_with_metadata(self) -> None: ...
     @awaited(LocusOperations.count)
     def count(self) -> None: ...
-    @awaited(LocusOperations.threads_page)
-    def threads_page(self) -> None: ...
-    @awaited(LocusOperations.list_with_metadata_page)
-    def list_with_metadata_page(self) -> None: ...
-    @awaited(LocusOperations.query_by_metadata_page)
-    def query_by_metadata_page(self) -> None: ...
     @awaited(LocusOperations.estimate_count)
     def estimate_count(self) -> None: ...
     @awaited(LocusOperations.search_data)
@@ -199,12 +217,6 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     def list_with_metadata(self) -> None: ...
     @blocking(LocusOperations.count)
     def count(self) -> None: ...
-    @blocking(LocusOperations.threads_page)
-    def threads_page(self) -> None: ...
-    @blocking(LocusOperations.list_with_metadata_page)
-    def list_with_metadata_page(self) -> None: ...
-    @blocking(LocusOperations.query_by_metadata_page)
-    def query_by_metadata_page(self) -> None: ...
     @blocking(LocusOperations.estimate_count)
     def estimate_count(self) -> None: ...
     @blocking(LocusOperations.search_data)

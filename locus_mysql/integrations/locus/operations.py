@@ -26,7 +26,6 @@ from ...families.checkpoints.pages import CountEstimate
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.thread_cache import ThreadKey
-from ...families.inspection.records import Page
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.tenancy import Tenancy
 from .agent_states import agent_checkpoint, is_provisional
@@ -289,22 +288,6 @@ class LocusOperations:
     def count(self, pattern: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob."""
         return (yield from self.checkpoints.queries.count(self.tenancy.of(), pattern))
-
-    def threads_page(self, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Operation[Page[str]]:
-        """Return a page of the ids of threads, most recently saved first; see `CheckpointStore.threads_page`."""
-        return (yield from self.checkpoints.pages.threads(self.tenancy.of(), limit, cursor, pattern))
-
-    def list_with_metadata_page(self, limit: int = 100, cursor: str | None = None) -> Operation[Page[dict[str, Any]]]:
-        """Return a page of each thread's newest checkpoint; see `CheckpointStore.list_with_metadata_page`."""
-        page = yield from self.checkpoints.pages.list_with_metadata(self.tenancy.of(), limit, cursor)
-        return Page([as_returned(info) for info in page.items], page.cursor)
-
-    def query_by_metadata_page(
-        self, key: str, value: Any, limit: int = 100, cursor: str | None = None
-    ) -> Operation[Page[dict[str, Any]]]:
-        """Return a page of checkpoints with this metadata; see `CheckpointStore.query_by_metadata_page`."""
-        page = yield from self.checkpoints.pages.by_metadata(self.tenancy.of(), key, value, limit, cursor)
-        return Page([as_returned(info) for info in page.items], page.cursor)
 
     def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
         """Estimate the number of threads that match a glob; see `CheckpointStore.estimate_count`."""

@@ -1,7 +1,7 @@
 """Stores of Pydantic AI on MySQL.
 
 Converts the framework's records and messages, and leaves storage to `families`. Begin with `conversations`, the public
-class, then `conversation_operations`; `records` converts.
+class with its operations; `records` converts.
 """
 
 try:

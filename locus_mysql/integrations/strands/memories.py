@@ -1,24 +1,132 @@
-"""The memory store of Strands Agents: `StrandsMemoryStore`."""
+"""The memory store of Strands Agents, `StrandsMemoryStore`, and its operations, which do no I/O."""
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Unpack
 
 from pydantic import SecretStr
-from strands.memory.types import MemoryStore
+from strands.memory.types import MemoryEntry, MemoryStore, Metadata, SearchOptions
 
 from ...config import Keywords, MySQLConfig
+from ...engine.counters import Counters
+from ...engine.retry import Backoff
+from ...errors import InvalidInput, VersionConflict
+from ...families.memories.arguments import check_count
 from ...families.memories.base import AsyncMemories
-from ...families.memories.embedding import EmbedFunction
+from ...families.memories.embedding import EmbedFunction, Procedure
 from ...families.memories.embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions
+from ...families.memories.operations import MemoryOperations
+from ...families.memories.puts import Put
+from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited
-from .memory_operations import MemoryStoreOperations
+from ...runtime.sealing import content_digest
 
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig
+
+
+#: The first label of the namespaces.
+LABEL = "strands"
+
+#: The namespace and the key of the secret from which keys of encrypted memories are derived.
+SECRET = (("strands-secret",), "keys")
+
+
+class MemoryStoreOperations:
+    """Stores the memories of one store.
+
+    Args:
+        config: The options.
+        options: The options about embeddings.
+        namespace: The labels of the store's memories, after `LABEL`.
+        limit: The maximum number of memories that a search returns if the call names no number.
+        writable: Whether memories may be added.
+    """
+
+    def __init__(
+        self, config: MySQLConfig, options: EmbeddingOptions, namespace: Sequence[str], limit: int, *, writable: bool
+    ) -> None:
+        self.config = config
+        self.items = MemoryOperations(config, options)
+        self._namespace = self.items.root = (LABEL, *namespace)
+        self._limit = check_count(limit, "max_search_results", 1)
+        self._writable = writable
+        self._secret: bytes | None = None
+        self.schema = self.items.schema
+
+    @property
+    def embed(self) -> EmbedFunction | None:
+        """The embed function, if there is one."""
+        return self.items.embed
+
+    def count_in(self, counters: Counters) -> None:
+        """Count the cache's hits and misses in these counters."""
+        self.items.count_in(counters)
+
+    def search(self, query: str, options: SearchOptions | None = None) -> Procedure[list[MemoryEntry]]:
+        """Return the memories that fit a query, the best first: by word; with an embed function, by word and meaning.
+
+        Args:
+            query: A text. Without a word in it, nothing is found.
+            options: ``max_search_results``, at least 1: the most memories that are returned.
+
+        Raises:
+            ValueError: ``max_search_results`` is less than 1.
+        """
+        limit = (options or {}).get("max_search_results")
+        limit = self._limit if limit is None else check_count(limit, "max_search_results", 1)
+        words = query.replace('"', " ")  # which would begin a phrase
+        if not re.search(r"\w", words):
+            return []
+        way: Way = "word" if self.embed is None else "hybrid"
+        if way == "hybrid" and self.items.sealed.is_on:  # there is no index of words
+            way = "meaning"
+        hits = yield from self.items.search(self._namespace, query=words, way=way, limit=limit)
+        return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
+
+    def add(self, content: str, metadata: Metadata | None = None) -> Procedure[str]:
+        """Store a memory; returns its key. Two round trips; with ``encryption``, one to three more at first.
+
+        A memory of the same content, but for white space around it, is stored once, with the metadata it had first: the
+        framework may add what it extracted several times.
+
+        Args:
+            content: The text.
+            metadata: JSON values, which `search` returns with it.
+
+        Raises:
+            ValueError: The content is empty, the store is not writable, or something cannot be stored exactly.
+        """
+        if not self._writable:
+            raise InvalidInput("The memory store is not writable. Create it with writable=True to add memories.")
+        if not content.strip():
+            raise InvalidInput("The content of a memory must not be empty.")
+        if self.items.sealed.is_on and self._secret is None:
+            self._secret = yield from self._stored_secret()
+        encoded = content.strip().encode(errors="surrogatepass")
+        key = content_digest(encoded, self._secret, self.config.tenant, *self._namespace)[:32]
+        if (yield from self.items.get(self._namespace, key)) is None:
+            yield from self.items.put(self._namespace, key, content, metadata=metadata)
+        else:
+            yield from self.items.embed_stored([(self._namespace, key)])
+        return key
+
+    def _stored_secret(self) -> Procedure[bytes]:
+        """Return the tenant's secret, which is stored by the first call."""
+        backoff = Backoff("The secret of the tenant's memories was neither found nor stored")
+        while (text := (yield from self.items.get(*SECRET))) is None:
+            backoff.check()
+            new = Put(*SECRET, secrets.token_hex(32), ttl_s=None, index=False)
+            with suppress(VersionConflict):  # another process stored one
+                yield from self.items.write_batch([new], [], absent=[SECRET])
+        return bytes.fromhex(text)
+
 
 #: The maximum number of memories that a search returns if neither the store nor the call names a number.
 DEFAULT_RESULTS = 5

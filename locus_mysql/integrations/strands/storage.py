@@ -1,10 +1,13 @@
-"""The storage of Strands Agents: `StrandsStorage`."""
+"""The storage of Strands Agents, `StrandsStorage`: the bytes under a key as a state of a checkpoint."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import copy
-from collections.abc import Generator
-from typing import Any, Self, TypeAlias, TypeVar, Unpack
+import json
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from pydantic import SecretStr
 from strands.storage.search import KeywordSearchStrategy
@@ -13,12 +16,202 @@ from strands.storage.storage import _NAMESPACED, StorageSearchResult
 from strands.types.exceptions import StorageError
 
 from ...config import Keywords, MySQLConfig
-from ...errors import LocusMySQLError
+from ...engine.operation import Batch, Operation
+from ...engine.retry import next_page
+from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
+from ...families.checkpoints.coding.codec import EncodedState, encode
+from ...families.checkpoints.coding.delta import Delta
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.store import StoreOperations
 from ...runtime.database import Database, share
+from ...runtime.exact_json import check_json_object
 from ...runtime.methods import awaited
 from ...runtime.stores import AsyncStore
-from .keys import normalized_key
-from .storage_operations import StorageOperations
+from .keys import PREFIX, ThreadAddress, address_of, normalized_key, normalized_prefix, shared_threads_above
+
+#: The ways of writing JSON that can be repeated: those of Python's encoder that Strands uses, the usual one first.
+STYLES: Mapping[str, Mapping[str, Any]] = {
+    "spaced": {"ensure_ascii": False},
+    "compact": {"ensure_ascii": False, "separators": (",", ":")},
+    "escaped": {},
+    "indented": {"ensure_ascii": False, "indent": 2},
+}
+
+#: The fields of a state: the style of JSON, its value, the messages that were taken out of the value; or other content.
+STYLE, VALUE, MESSAGES, TEXT, BASE64 = "json", "value", "messages", "text", "base64"
+
+
+def state_of(data: bytes) -> EncodedState:
+    """Return bytes as an encoded state."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return encode({BASE64: base64.b64encode(data).decode()})
+    return _json_state(text) or encode({TEXT: text})
+
+
+def bytes_of(state: Mapping[str, Any], key: str) -> bytes:
+    """Return the bytes that a state was made of.
+
+    Raises:
+        CorruptCheckpoint: The state has another form: another program wrote it.
+    """
+    try:
+        if BASE64 in state:
+            return base64.b64decode(state[BASE64], validate=True)
+        if TEXT in state:
+            return str(state[TEXT]).encode()
+        value = state[VALUE]
+        if MESSAGES in state:
+            value["data"]["messages"] = state[MESSAGES]
+        return json.dumps(value, **STYLES[state[STYLE]]).encode()
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        raise CorruptCheckpoint(f"The state under the key {key!r} was not written by StrandsStorage.") from None
+
+
+def _json_state(text: str) -> EncodedState | None:
+    """Return JSON as a state; None for what is not JSON, or could not be written again as the same text."""
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+        style = next((name for name, options in STYLES.items() if json.dumps(value, **options) == text), None)
+        if style is None:
+            return None
+        state = {STYLE: style, **_divided(value)}
+        check_json_object(state, "The state")  # as an import does
+        return encode(state)
+    except (ValueError, RecursionError, InvalidInput):
+        return None
+
+
+def _divided(value: Any) -> dict[str, Any]:
+    """Return the value, and apart from it the messages of a snapshot, which are delta-coded as a list of their own."""
+    data = value.get("data") if isinstance(value, dict) else None
+    if not (isinstance(data, dict) and isinstance(messages := data.get("messages"), list)):
+        return {VALUE: value}
+    return {MESSAGES: messages, VALUE: {**value, "data": {**data, "messages": None}}}
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+Keys: TypeAlias = list[str]
+
+#: Threads that a listing reads at once, and the most snapshots of one agent that it lists.
+AT_ONCE, SNAPSHOTS_LIMIT = 1_000, 1_000_000
+
+
+class StorageOperations:
+    """Stores the bytes of one tenant's keys.
+
+    Args:
+        config: The options. All checkpoints are kept: each is the content of a key.
+        prefix: Put before all keys.
+    """
+
+    def __init__(self, config: MySQLConfig, prefix: str = "") -> None:
+        self.config = config.for_store(keep_checkpoints=None)
+        self.prefix = prefix
+        self._store = StoreOperations(self.config)
+        self.schema = self._store.schema
+
+    def below(self, prefix: str) -> StorageOperations:
+        """Return the operations on the keys below a prefix, with the same cache."""
+        scoped = StorageOperations.__new__(StorageOperations)
+        scoped.__dict__ |= self.__dict__
+        prefix = normalized_prefix(prefix).rstrip("/")
+        scoped.prefix = f"{self.prefix}{prefix}/" if prefix else self.prefix
+        return scoped
+
+    def write(self, key: str, data: bytes) -> Operation[None]:
+        """Store bytes under a key, and replace those that it had. One round trip.
+
+        Args:
+            key: Any text but a backslash, a segment ``..`` and NUL; at most 504 characters with the namespace.
+                ``//a///b/`` is ``a/b``.
+            data: The bytes. `read` returns the same.
+
+        Raises:
+            StorageError: The key is invalid, or the server failed; the bytes under the key are the old or the new ones.
+        """
+        address = self._address(key)
+        encoded = EncodedCheckpoint(state_of(bytes(data)))
+        new = NewCheckpoint(lambda _: encoded, _without_text, address.checkpoint_id)
+        yield from self._store.checkpoints.saving.save(self._store.tenant, address.thread_id, new)
+
+    def read(self, key: str) -> Operation[bytes | None]:
+        """Return the bytes under a key; None if there are none. One round trip.
+
+        Args:
+            key: The key.
+
+        Raises:
+            StorageError: The key is invalid, the server failed, or the stored bytes are damaged.
+        """
+        address = self._address(key)
+        state = yield from self._store.load(address.thread_id, address.checkpoint_id)
+        return None if state is None else bytes_of(state, key)
+
+    def delete(self, key: str) -> Operation[None]:
+        """Delete the bytes under a key, if there are any. One round trip.
+
+        Args:
+            key: The key.
+
+        Raises:
+            StorageError: The key is invalid, or the server failed.
+        """
+        address = self._address(key)
+        yield from self._store.delete(address.thread_id, address.checkpoint_id if address.is_shared else None)
+
+    def list(self, query: str = "") -> Operation[Keys]:
+        """Return the keys that begin with a prefix, in the order of code points.
+
+        One round trip for each 1,000 keys, and another one if there are snapshots among them.
+
+        Args:
+            query: The prefix. It is empty for all keys.
+
+        Raises:
+            StorageError: The prefix is invalid, or the server failed.
+        """
+        prefix = self.prefix + normalized_prefix(query)
+        threads = {*shared_threads_above(prefix)}
+        glob, after = PREFIX + prefix.replace("*", "?") + "*", PREFIX
+        while True:
+            page = yield from self._store.checkpoints.moving.threads_after(
+                self._store.tenant, after, glob, limit=AT_ONCE
+            )
+            threads.update(page)
+            if len(page) < AT_ONCE:
+                break
+            after = next_page(after, page[-1])
+        keys = yield from self._keys_in(sorted(threads))
+        return sorted(key[len(self.prefix) :] for key in keys if key.startswith(prefix))
+
+    def _keys_in(self, threads: Sequence[str]) -> Operation[Keys]:
+        """Return the keys whose bytes are in these threads."""
+        keys = [thread for thread in threads if not ThreadAddress(thread, "").is_shared]
+        shared = [thread for thread in threads if ThreadAddress(thread, "").is_shared]
+        sql = self._store.checkpoints.context.sql.checkpoints
+        for start in range(0, len(shared), AT_ONCE):
+            of = {
+                one: sql.list_ids(self._store.tenant, one, SNAPSHOTS_LIMIT) for one in shared[start : start + AT_ONCE]
+            }
+            results = yield Batch(tuple(of.values()), atomic=False)
+            keys += [thread + row.checkpoint_id for thread, query in of.items() for row in results.rows(query)]
+        return [key.removeprefix(PREFIX) for key in keys]
+
+    def _address(self, key: str) -> ThreadAddress:
+        return address_of(self.prefix + normalized_key(key))
+
+
+def _without_text(delta: Delta) -> tuple[str, bool]:
+    """Index no words: the index would take twice the bytes of the content, and `search` does not use it."""
+    return "", True
+
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.vectors.cache import VectorCache
 from locus_mysql.families.working.storages import mysql_operations as of_working
 from locus_mysql.integrations.locus import operations as locus
-from locus_mysql.transfer import thread_attempt
+from locus_mysql.integrations.locus.transfer import threads
 
 Figures = Mapping[str, float]
 
@@ -216,7 +216,7 @@ def test_an_inspector_that_reads_too_much_fails(server_dsn: str, monkeypatch: py
 @pytest.mark.slow
 def test_copying_that_asks_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures("copying", lambda: copying.figures(server_dsn)) == set()
-    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 5)
+    monkeypatch.setattr(threads, "MAX_WRITTEN", 5)
     assert failures("copying", lambda: copying.figures(server_dsn), passes=1) >= {
         "round trips, copied from files",
         "round trips, copied to another tenant",

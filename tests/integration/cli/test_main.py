@@ -67,7 +67,7 @@ def test_health_reports_a_server_that_accepts_reads_and_writes(
         ["vacuum", "--older-than-days", "1"],
         ["export", "-"],
         ["export", "-", "--family", "dicts"],
-        ["memory", "export", "-"],
+        ["export", "-", "--family", "memories"],
         ["memories", "list"],
         ["session", "list"],
         ["threads"],
@@ -180,25 +180,27 @@ async def fill_built_in(config: MySQLConfig) -> None:
 
 
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS)
-def test_import_locus_copies_by_any_driver_and_again_copies_nothing(
+def test_copy_reads_the_built_in_table_by_any_driver_and_again_copies_nothing(
     driver: str, dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(fill_built_in(config))
-    command = ["import-locus", "--dsn", dsn, "--driver", driver, "--tenant", "acme", "--prefix", "app_"]
+    target = ["--to", dsn, "--to-option", f"driver={driver}", "--to-option", "table_prefix=app_"]
+    source = ["--from", f"builtin-{dsn}", "--from-option", f"driver={driver}"]
+    command = ["copy", *source, *target, "--to-option", "tenant=acme"]
     assert cli.main([*command, "--dry-run"]) == 0
     assert cli.main(command) == 0
-    assert cli.main([*command, "--source-dsn", dsn]) == 0
+    assert cli.main([*command, "--verify"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "1 thread: 3 checkpoints to copy.",
         "1 thread: 3 checkpoints copied.",
-        "1 thread: 0 checkpoints copied, 3 already present.",
+        "1 thread: 0 checkpoints copied, 3 already present, 3 identical on both sides.",
     ]
     with SyncMySQLCheckpointer(config.model_copy(update={"tenant": "acme", "table_prefix": "app_"})) as checkpointer:
         assert checkpointer.list_checkpoints("t") == ["cp-2", "cp-1", "cp-0"]
 
 
-def test_import_locus_without_a_source_reports_the_missing_source(dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["import-locus", "--dsn", dsn, "--table", "memory"]) == 1
+def test_copy_without_the_built_in_table_names_it(dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["copy", "--from", f"builtin-{dsn}", "--from-option", "table=memory", "--to", dsn]) == 1
     output = capsys.readouterr().err
     assert "'memory'" in output
     assert "does not exist" in output

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import Database, Encryption, MySQLConfig, reencrypt
-from locus_mysql.cli.family_files import target_finder
-from locus_mysql.cli.line_files import export_lines, import_lines
+from locus_mysql.cli.family_files import export_lines, import_lines, target_finder
 from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.errors import DecryptionFailed, EncryptionError
 from locus_mysql.families.family import EncryptsColumns

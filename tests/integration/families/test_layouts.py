@@ -10,7 +10,7 @@ import pytest
 from locus_mysql import Database, MySQLConfig, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.cli import main as cli
 from locus_mysql.engine.bootstrap import describe, ensure_schema
-from locus_mysql.errors import CorruptCheckpoint, NewerLayout, OlderLayout, SchemaMismatch, UnreleasedLayout
+from locus_mysql.errors import CorruptCheckpoint, NewerLayout, OlderLayout, SchemaMismatch
 from locus_mysql.families.registry import families, find_family
 
 from ..cli.test_main import dsn_of
@@ -97,7 +97,6 @@ def test_health_names_a_missing_column_instead_of_failing(config: MySQLConfig, r
     [
         ("locus-mysql: dicts layout 0", OlderLayout, "locus_mysql migrate --family dicts"),
         ("locus-mysql: dicts layout 9", NewerLayout, "too old"),
-        ("locus-mysql layout 2, dicts", UnreleasedLayout, "development version"),
     ],
 )
 def test_every_use_of_tables_of_another_version_says_what_to_do(
@@ -130,31 +129,9 @@ def test_rows_of_another_version_are_not_called_damaged_where_tables_are_not_che
     with SyncCheckpointStore(config.model_copy(update={"ddl_mode": "off"})) as store:
         with pytest.raises(CorruptCheckpoint):
             store.load("t")
-        for comment, kind in (("layout 2, dicts", UnreleasedLayout), ("layout 0", OlderLayout)):
-            prefix = "locus-mysql " if kind is UnreleasedLayout else "locus-mysql: dicts "
-            run_sql(f"ALTER TABLE {config.database}.{CHECKPOINTS} COMMENT = '{prefix}{comment}'")
-            with pytest.raises(kind):
-                store.load("t")
+        run_sql(f"ALTER TABLE {config.database}.{CHECKPOINTS} COMMENT = 'locus-mysql: dicts layout 0'")
+        with pytest.raises(OlderLayout):
+            store.load("t")
         run_sql(f"ALTER TABLE {config.database}.{CHECKPOINTS} DROP COLUMN seal")
         with pytest.raises(OlderLayout):
             store.load("t")
-
-
-def test_no_tables_are_made_beside_those_of_the_first_development_versions(
-    config: MySQLConfig, run: Run, run_sql: RunSQL
-) -> None:
-    # The first commits kept the plain states of `CheckpointStore` in the tables that agents have now.
-    run_sql(
-        f"CREATE TABLE {config.database}.locus_threads (tenant VARCHAR(128) NOT NULL, thread_id VARCHAR(512) NOT NULL,"
-        " last_seq BIGINT UNSIGNED NOT NULL, PRIMARY KEY (tenant, thread_id)) CHARSET utf8mb4"
-        " COLLATE utf8mb4_0900_bin COMMENT='locus-mysql layout 1'"
-    )
-    with SyncCheckpointStore(config) as store, pytest.raises(UnreleasedLayout, match="'locus_threads'"):
-        store.load("t")
-    for command in (("health",), ("threads",), ("export", "--family", "dicts", "-")):
-        code, printed = run(*command)
-        assert code == 1
-        assert "development version" in printed
-    assert tables(run_sql, config) == {"locus_threads"}
-    with SyncCheckpointStore(config.model_copy(update={"table_prefix": "new_"})) as store:
-        assert store.load("t") is None

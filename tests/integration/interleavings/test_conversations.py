@@ -14,7 +14,7 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationEnt
 
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.transcripts import operations
-from locus_mysql.integrations.pydantic_ai.conversation_operations import ConversationOperations
+from locus_mysql.integrations.pydantic_ai.conversations import ConversationOperations
 
 from .stage import Call, Process, Stage, finish_all, pauses
 

@@ -137,7 +137,9 @@ def test_without_locus_what_needs_it_names_the_extra(wheel: Path, make_environme
         f"locus_mysql.{name} needs the Locus SDK, which is not installed. Run {install_command('locus')}."
         for name in OF_LOCUS
     ], outcome.stderr
-    done = environment.run("-m", "locus_mysql", "import-locus", "--dsn", "mysql://root@127.0.0.1:1/app")
+    done = environment.run(
+        "-m", "locus_mysql", "copy", "--from", "builtin-mysql", "--to", "mysql://root@127.0.0.1:1/app"
+    )
     assert done.returncode == 1
     assert "pip install 'locus-mysql[locus]'" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -15,9 +15,9 @@ from locus.core.state import AgentState
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.transfer import threads
 from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.runtime.database import Database
-from locus_mysql.transfer import thread_attempt
 
 from ..conftest import MakeConfig
 from .conftest import contents
@@ -106,5 +106,5 @@ def test_a_copy_that_ends_has_all_that_the_source_has(
 @pytest.fixture
 def any_copies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Copies that write two checkpoints at a time."""
-    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 2)
+    monkeypatch.setattr(threads, "MAX_WRITTEN", 2)
     return monkeypatch

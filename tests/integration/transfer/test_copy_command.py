@@ -16,8 +16,7 @@ from locus_mysql import SyncMySQLCheckpointer, copy_threads
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.transfer import tables
-from locus_mysql.transfer import thread_attempt
+from locus_mysql.integrations.locus.transfer import tables, threads
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -120,7 +119,7 @@ def test_errors_are_reported_in_a_sentence_without_passwords(
 KILLED = """
 import os, signal, sys
 from locus_mysql.families.checkpoints import thread_writer
-from locus_mysql.transfer import thread_attempt
+from locus_mysql.integrations.locus.transfer import threads
 from locus_mysql.cli.main import main
 how, at, *arguments = sys.argv[1:]
 write = thread_writer.ThreadWriter._write_at_once
@@ -140,7 +139,7 @@ def counted(self, rows, replaced):
     return done
 
 thread_writer.ThreadWriter._write_at_once = counted
-thread_attempt.MAX_WRITTEN = 2
+threads.MAX_WRITTEN = 2
 sys.exit(main(arguments))
 """
 
@@ -216,7 +215,7 @@ async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_co
 async def test_a_target_that_is_written_to_during_the_copy_is_read_again(
     config: MySQLConfig, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 2)
+    monkeypatch.setattr(threads, "MAX_WRITTEN", 2)
     files = FileCheckpointer(tmp_path / "threads")
     await save_all(files, "t", conversation(8))
     checkpoints = tables.TablesThread.checkpoints

@@ -13,8 +13,8 @@ from locus.memory.backends.file import FileCheckpointer
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
+from locus_mysql.integrations.locus.transfer import threads
 from locus_mysql.integrations.locus.transfer.tables import TablesThread
-from locus_mysql.transfer import thread_attempt
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
@@ -77,7 +77,7 @@ async def test_a_damaged_row_in_the_target_is_replaced_by_the_next_copy(
 async def test_lost_answers_double_nothing(
     files: FileCheckpointer, make_config: MakeConfig, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 2)
+    monkeypatch.setattr(threads, "MAX_WRITTEN", 2)
     for number in range(6):
         await save_all(files, f"t{number}", conversation(5))
     config = make_config(driver="asyncmy", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")

@@ -125,9 +125,9 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixt
         [],
         ["nonsense"],
         ["vacuum"],
-        ["memory"],
-        ["memory", "export"],
-        ["memory", "import", "file", "--memu"],
+        ["export"],
+        ["export", "file", "--where", "user_id"],
+        ["import", "file", "--family", "memu"],
         ["vacuum", "--older-than-days", "soon"],
         ["schema", "--parser", "french"],
         ["mysql://root:hunter2@localhost/app"],
@@ -144,10 +144,10 @@ def test_wrong_arguments_end_with_2_and_repeat_no_password(argv: list[str], caps
     assert "er2" not in output.err + output.out
 
 
-@pytest.mark.parametrize("command", ["health", "import-locus"])
+@pytest.mark.parametrize("command", ["health", "export -"])
 def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     for dsn in ("mysql://root:hunter2@127.0.0.1:1/app", "mysql://root:hunter2@local host:x/app", "root:hunter2@h"):
-        assert cli.main([command, "--dsn", dsn]) == 1
+        assert cli.main([*command.split(), "--dsn", dsn]) == 1
         output = capsys.readouterr()
         assert output.err.startswith("locus-mysql: ")
         assert "hunter2" not in output.err + output.out
@@ -188,7 +188,7 @@ def test_without_a_configured_server_the_error_explains_how_to_name_one(
 
 def test_the_module_runs_and_its_help_names_every_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
-    for command in ("serve", "schema", "import-locus", "vacuum", "health"):
+    for command in ("serve", "schema", "copy", "vacuum", "health"):
         assert f"\n  {command} " in ended.stdout
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +11,7 @@ from locus_mysql.dialect.schema import NeededColumn, NeededIndex, Schema, Table
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.bootstrap import DDLMode, ensure_schema, has_tables
 from locus_mysql.engine.operation import Results
-from locus_mysql.errors import NewerLayout, OlderLayout, SchemaMismatch, UnreleasedLayout
+from locus_mysql.errors import NewerLayout, OlderLayout, SchemaMismatch
 
 CONFIG = MySQLConfig(database="app")
 PLAIN = Schema("agents", 3, (Table("One", "(a INT)"), Table("two", "(b INT)")))
@@ -98,8 +97,6 @@ def test_missing_tables_are_created_if_the_mode_allows_it(found: list[tuple[Any,
         ("locus-mysql: agents layout 5, usable from 4", NewerLayout, "layout 5 of a newer version"),
         ("locus-mysql: agents layout 2", OlderLayout, "layout 2 .* migrate --family agents"),
         ("locus-mysql: dicts layout 3", SchemaMismatch, "another kind, dicts"),
-        ("locus-mysql layout 3, agents", UnreleasedLayout, "development version"),
-        ("locus-mysql layout 1", UnreleasedLayout, "development version"),
     ],
 )
 @pytest.mark.parametrize("mode", ["create", "validate"])
@@ -114,30 +111,6 @@ def test_tables_with_another_comment_are_left_alone(
 
 def test_tables_of_a_newer_version_that_can_still_be_used_are_used() -> None:
     assert run(PLAIN, "create", there("locus-mysql: agents layout 5, usable from 3")) == ["SELECT"]
-
-
-@pytest.mark.parametrize("mode", ["create", "validate"])
-@pytest.mark.parametrize(
-    ("comment", "refused"),
-    [
-        ("locus-mysql layout 1", True),
-        ("locus-mysql layout 2, agents", True),
-        ("locus-mysql layout 2, dicts", False),
-        ("locus-mysql: dicts layout 3", False),
-        ("of the shop", False),
-    ],
-)
-def test_no_tables_are_made_beside_those_of_a_development_version(mode: DDLMode, comment: str, refused: bool) -> None:
-    schema = replace(PLAIN, former_names=("Before",))
-    found = [("BEFORE", comment, "PRIMARY")]
-    if refused:
-        with pytest.raises(UnreleasedLayout, match="'Before'"):
-            run(schema, mode, found, COLUMNS)
-    elif mode == "create":
-        assert run(schema, mode, found) == ["SELECT", *MAKES]
-    else:
-        with pytest.raises(SchemaMismatch, match="has no table"):
-            run(schema, mode, found, COLUMNS)
 
 
 def test_the_error_of_a_missing_index_or_column_has_advice() -> None:

@@ -63,7 +63,7 @@ class WorkingOperations(OptimisticOperations):
 
     def execute(self, call: calls.Call) -> Operation[calls.Reply]:
         """Execute a call; see `OptimisticOperations.execute`."""
-        operation = super().execute(call)
+        operation: Any = super().execute(call)
         operation.__name__ = call.name  # generators have one; slow calls are logged by it
         return operation
 

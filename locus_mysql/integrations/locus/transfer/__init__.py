@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from ....runtime.transfer import Notify, TransferReport
 from ....transfer.engine import Advance
-from ....transfer.thread_sides import CopySource
-from ....transfer.threads import copy_in_order
 from .locations import CheckpointerOrName, Location, open_source, open_target, refuse_same
+from .sources import CopySource
 from .tables import TablesTarget
+from .threads import copy_in_order
 
 
 async def copy_threads(

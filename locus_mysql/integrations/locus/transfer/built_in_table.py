@@ -31,9 +31,8 @@ from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
 from ....runtime.server_times import aware
 from ....runtime.transfer import Notify
-from ....transfer.thread_sides import CopySource, ListedCheckpoint, UnreadableCheckpoint
-from .agent_checkpoints import AgentCheckpoint
 from .checkpointers import time_of, why_unreadable
+from .sources import AgentCheckpoint, CopySource, ListedCheckpoint, UnreadableCheckpoint
 
 R = TypeVar("R", bound=tuple[Any, ...])
 

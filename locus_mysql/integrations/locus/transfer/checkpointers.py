@@ -13,8 +13,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import ValidationError
 
 from ....errors import LocusMySQLError, Unavailable, UsageError
-from ....transfer.thread_sides import CopySource, ListedCheckpoint, UnreadableCheckpoint
-from .agent_checkpoints import AgentCheckpoint, load_each
+from .sources import AgentCheckpoint, CopySource, ListedCheckpoint, UnreadableCheckpoint, load_each
 
 #: A limit above the number of threads, or of checkpoints of a thread, in any store.
 ALL = 1_000_000

@@ -18,11 +18,11 @@ from ....errors import SetupError, UsageError
 from ....runtime.database import Database
 from ....runtime.transfer import Notify
 from ....transfer.hiding import hide, secrets_in
-from ....transfer.thread_sides import CopySource
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
 from .built_in_table import BuiltInSource
 from .checkpointers import CheckpointerSource
+from .sources import CopySource
 from .tables import Tables, TablesSource, TablesTarget
 
 #: The source or the target of a copy: its name, or a checkpointer.

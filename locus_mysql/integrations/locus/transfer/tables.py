@@ -19,20 +19,26 @@ from ....families.checkpoints.thread_writer import Wanted
 from ....families.checkpoints.transfer import StoredThread
 from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time
-from ....transfer.thread_sides import (
-    ANOTHER_TIME,
-    CopySource,
-    CopyTarget,
-    ListedCheckpoint,
-    ThreadChanged,
-    UnreadableCheckpoint,
-)
 from ..agent_states import is_provisional
 from ..dicts import AgentDictOperations
 from ..operations import LocusOperations
-from .agent_checkpoints import AgentCheckpoint, same_metadata, same_states
+from .sources import (
+    AgentCheckpoint,
+    CopySource,
+    ListedCheckpoint,
+    UnreadableCheckpoint,
+    same_metadata,
+    same_states,
+)
 
 T = TypeVar("T")
+
+#: What `TablesThread.difference` returns if everything else is equal.
+ANOTHER_TIME = "it was saved at another time"
+
+
+class ThreadChanged(Exception):
+    """Another process wrote to the thread in the target meanwhile; nothing was saved."""
 
 
 class Tables:
@@ -152,11 +158,14 @@ class TablesSource(CopySource):
         await self.tables.close()
 
 
-class TablesTarget(CopyTarget):
+class TablesTarget:
     """Writes the tables of this package: ids, order, metadata, times and parents are those of the source.
 
     Args:
         tables: The tables.
+
+    Attributes:
+        keep: Number of newest checkpoints that they keep of a thread; None if all.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -195,11 +204,22 @@ class TablesThread:
         self._stored = StoredThread(tables.run, tables.checkpoints, *tables.locus.thread_key(thread_id))
 
     async def checkpoints(self) -> Mapping[str, datetime | None]:
-        """List the stored checkpoints with their times."""
+        """Return the time of each checkpoint, oldest first. Call it before the first save, and after a failed one."""
         return {} if self._empty else await self._stored.list_checkpoints()
 
     async def save(self, checkpoints: Sequence[AgentCheckpoint], replaced: Sequence[str]) -> dict[str, str]:
-        """Save checkpoints as the newest, with the times that they have in the source."""
+        """Save checkpoints as the newest, oldest first, with the times that they have in the source.
+
+        Args:
+            checkpoints: The checkpoints.
+            replaced: The ids of those that are present, and are replaced by these.
+
+        Returns:
+            By their ids, why some could not be saved.
+
+        Raises:
+            ThreadChanged: Another process wrote to the thread.
+        """
         wanted, wrong = [], {}
         for one in checkpoints:
             try:
@@ -232,7 +252,7 @@ class TablesThread:
         return wrong
 
     async def difference(self, checkpoint: AgentCheckpoint) -> str | None:
-        """Return how the stored checkpoint differs from this one."""
+        """Return how the stored checkpoint differs from this one; None if it does not."""
         found = await self._stored.load(checkpoint.checkpoint_id)
         if found is None:
             return "the target does not have it"

@@ -157,15 +157,9 @@ async def test_expired_threads_are_left_out_and_end_no_list(store: Any, sql: Run
     assert await store.estimate_count() == pages.CountEstimate(2, 2, exact=True)
 
 
-async def test_a_page_of_a_backend_is_one_of_its_lists(backend: Any) -> None:
+async def test_a_backend_estimates_by_the_patterns_of_its_lists(backend: Any) -> None:
     for number in range(5):
-        await backend.save(f"t{number}", {"n": number}, metadata={"n": number})
-    assert [one for page in await all_pages(backend, "threads_page", limit=2) for one in page] == (
-        await backend.list_threads()
-    )
-    assert [one for page in await all_pages(backend, "list_with_metadata_page", limit=2) for one in page] == (
-        await backend.list_with_metadata()
-    )
+        await backend.save(f"t{number}", {"n": number})
     assert (await backend.estimate_count("t%")).number == 5
 
 

@@ -179,7 +179,7 @@ def test_a_damaged_item_is_left_out_of_an_export_and_written_over(
     file = tmp_path / "items.jsonl"
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(make_config()))
     run_sql(f"UPDATE {database}.locus_memory_items SET value = '{{\"v\": 5}}' WHERE item_key = 'b'")
-    assert main(["memory", "export", str(file)]) == 1
+    assert main(["export", str(file), "--family", "memories"]) == 1
     assert "Item 'b' in ('n',) cannot be read: its checksum is wrong" in capsys.readouterr().err
     assert "berry" not in file.read_text()
     assert '"v":5' not in file.read_text()

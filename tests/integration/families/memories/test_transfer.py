@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
-from locus_mysql.cli.line_files import read_lines
+from locus_mysql.cli.family_files import read_lines
 from locus_mysql.cli.main import main
 from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories.lines import item_line, item_of_content
@@ -84,11 +84,11 @@ def test_imported_data_equal_the_exported_data(
 ) -> None:
     count = fill(config)
     file, again = tmp_path / "memories.jsonl", tmp_path / "again.jsonl"
-    assert main(["memory", "export", str(file), "--driver", driver]) == 0
+    assert main(["export", str(file), "--family", "memories", "--driver", driver]) == 0
     assert f"Exported {count} items." in capsys.readouterr().err
     assert file.stat().st_mode & 0o077 == 0
     assert len(file.read_bytes().splitlines()) == count + 2
-    assert main(["memory", "import", str(file), "--driver", driver, "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--driver", driver, "--prefix", "other_"]) == 0
     assert capsys.readouterr().out == f"Imported {count} items.\n"
     one, other = kept(), kept("other_")
     one["items"] = tuple(row for row in one["items"] if row[2] != b"expired")
@@ -96,7 +96,7 @@ def test_imported_data_equal_the_exported_data(
     for name in ("vectors", "codes", "signs"):
         one[name] = tuple(row for row in one[name] if row[2] != b"expired")
     assert other == one
-    assert main(["memory", "export", str(again), "--prefix", "other_"]) == 0
+    assert main(["export", str(again), "--family", "memories", "--prefix", "other_"]) == 0
     assert again.read_bytes() == file.read_bytes()
     assert not list(tmp_path.glob("*.part"))
 
@@ -104,8 +104,8 @@ def test_imported_data_equal_the_exported_data(
 def test_imported_items_are_found_and_can_be_written_again(config: MySQLConfig, tmp_path: Path) -> None:
     fill(config)
     file = tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(file), "--namespace", "foo"]) == 0
-    assert main(["memory", "import", str(file), "--tenant", "acme"]) == 0
+    assert main(["export", str(file), "--family", "memories", "--namespace", "foo"]) == 0
+    assert main(["import", str(file), "--tenant", "acme"]) == 0
     asked: list[list[str]] = []
 
     def output(texts: list[str]) -> list[list[float]]:
@@ -133,21 +133,21 @@ def test_an_import_skips_existing_items_and_leaves_other_rows_alone(
 ) -> None:
     count = fill(config)
     file = tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(file)]) == 0
+    assert main(["export", str(file), "--family", "memories"]) == 0
     before = kept()
-    assert main(["memory", "import", str(file)]) == 0
+    assert main(["import", str(file)]) == 0
     assert f"Imported 0 items, {count} already present." in capsys.readouterr().out
     assert kept() == before
     with SyncMemoryStore(config, dims=3) as store:
         store.put(("foo",), "key", "another", embedding=[1, 1, 1])
         store.delete(("foo", "bar"), "key")
-        assert main(["memory", "import", str(file)]) == 1
+        assert main(["import", str(file)]) == 1
         output = capsys.readouterr()
         assert output.out == (f"Imported 1 item, {count - 2} already present, 1 different in the target.\n")
         assert "Item 'key' in ('foo',) differs in the tables. --overwrite replaces it." in output.err
         assert store.get(("foo",), "key") == "another"
         assert store.get_embeddings(("foo",), "key") == [[1, 1, 1]]
-        assert main(["memory", "import", str(file), "--overwrite"]) == 0
+        assert main(["import", str(file), "--overwrite"]) == 0
         item = store.get_item(("foo",), "key")
         assert item is not None
         assert (item.version, item.value["big"]) == (1, 2**300)
@@ -166,7 +166,7 @@ def test_a_write_between_looking_and_writing_is_not_lost(
         store.put(("u",), "k", "from the file")
         store.put(("u",), "l", "from the file")
         file = tmp_path / "memories.jsonl"
-        assert main(["memory", "export", str(file)]) == 0
+        assert main(["export", str(file), "--family", "memories"]) == 0
         store.clear_namespace(("u",))
         looked = MovingOperations._stored
         wrote: list[int] = []
@@ -178,7 +178,7 @@ def test_a_write_between_looking_and_writing_is_not_lost(
             return found
 
         monkeypatch.setattr(MovingOperations, "_stored", reading_then_writing)
-        assert main(["memory", "import", str(file)]) == 1
+        assert main(["import", str(file)]) == 1
         assert wrote == [1]
         assert "Imported 1 item, 1 different in the target" in capsys.readouterr().out
         assert (store.get(("u",), "k"), store.get(("u",), "l")) == ("meanwhile", "from the file")
@@ -198,23 +198,23 @@ def test_a_killed_export_resumes_where_it_stopped(
     many: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(whole)]) == 0
+    assert main(["export", str(whole), "--family", "memories"]) == 0
     for at in (1, 3, 4, 3):
-        assert killed("write", at, "memory", "export", str(file), items=50)
+        assert killed("write", at, "export", str(file), "--family", "memories", items=50)
         assert not file.exists()
     assert (tmp_path / "memories.jsonl.part").stat().st_size > 10_000
-    assert main(["memory", "export", str(file)]) == 0
+    assert main(["export", str(file), "--family", "memories"]) == 0
     assert f"Continuing {file}.part after " in capsys.readouterr().err
     assert file.read_bytes() == whole.read_bytes()
-    assert main(["memory", "export", str(file)]) == 0  # replaces the complete file by a new export
+    assert main(["export", str(file), "--family", "memories"]) == 0  # replaces the complete file by a new export
     assert file.read_bytes() == whole.read_bytes()
 
 
 def test_an_export_killed_before_its_file_was_renamed_is_completed_by_the_next_run(many: int, tmp_path: Path) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(whole)]) == 0
+    assert main(["export", str(whole), "--family", "memories"]) == 0
     (tmp_path / "memories.jsonl.part").write_bytes(whole.read_bytes())
-    assert main(["memory", "export", str(file)]) == 0
+    assert main(["export", str(file), "--family", "memories"]) == 0
     assert file.read_bytes() == whole.read_bytes()
 
 
@@ -223,14 +223,14 @@ def test_a_killed_import_resumes_when_it_is_run_again(
     many: int, config: MySQLConfig, tmp_path: Path, kept: Any
 ) -> None:
     file = tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(file)]) == 0
+    assert main(["export", str(file), "--family", "memories"]) == 0
     before = kept()
     for at in (30, 220, 400):
-        assert killed("read", at, "memory", "import", str(file), "--prefix", "other_", items=50)
+        assert killed("read", at, "import", str(file), "--prefix", "other_", items=50)
     there = len(kept("other_")["items"])
     assert 0 < there < many
     assert len(kept("other_")["vectors"]) == there
-    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
     assert kept("other_") == before
 
 
@@ -238,12 +238,12 @@ def test_a_file_of_another_export_and_one_being_written_are_left_alone(
     many: int, config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "memories.jsonl"
-    assert killed("write", 4, "memory", "export", str(file), items=50)
+    assert killed("write", 4, "export", str(file), "--family", "memories", items=50)
     part = tmp_path / "memories.jsonl.part"
     before = part.read_bytes()
-    assert main(["memory", "export", str(file), "--tenant", "acme"]) == 1
+    assert main(["export", str(file), "--family", "memories", "--tenant", "acme"]) == 1
     assert "was left by another export" in capsys.readouterr().err
-    assert main(["memory", "export", str(file), "--namespace", "n"]) == 1
+    assert main(["export", str(file), "--family", "memories", "--namespace", "n"]) == 1
     assert part.read_bytes() == before
     holder = subprocess.Popen(
         [
@@ -259,11 +259,11 @@ def test_a_file_of_another_export_and_one_being_written_are_left_alone(
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        assert main(["memory", "export", str(file)]) == 1
+        assert main(["export", str(file), "--family", "memories"]) == 1
         holder.communicate(timeout=DEADLINE_S)
     assert "is being written by another process" in capsys.readouterr().err
     assert part.read_bytes() == before
-    assert main(["memory", "export", str(tmp_path / "none" / "memories.jsonl")]) == 1
+    assert main(["export", str(tmp_path / "none" / "memories.jsonl"), "--family", "memories"]) == 1
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
 
 
@@ -282,7 +282,7 @@ def test_of_a_damaged_file_no_line_of_the_batch_is_imported(
 ) -> None:
     monkeypatch.setattr("locus_mysql.transfer.family_pages.MAX_RECORDS", 100)
     file = tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(file)]) == 0
+    assert main(["export", str(file), "--family", "memories"]) == 0
     lines = lines_of(file)
     number = 251
     if damage == "flipped":
@@ -301,20 +301,22 @@ def test_of_a_damaged_file_no_line_of_the_batch_is_imported(
     else:
         lines[number - 1] = b"{}}\n"
     file.write_bytes(b"".join(lines))
-    assert main(["memory", "import", str(file), "--tenant", "acme"]) == 1
+    assert main(["import", str(file), "--tenant", "acme"]) == 1
     assert capsys.readouterr().err.splitlines()[-1].startswith(f"locus-mysql: Line {number}: ")
     with SyncMemoryStore(config.model_copy(update={"tenant": "acme"})) as store:
         assert store.count() == {"flipped": 200, "cut": 200, "no JSON": 200}.get(damage, 700)
     file.write_bytes(b"")
-    assert main(["memory", "import", str(file)]) == 1
+    assert main(["import", str(file)]) == 1
     assert "Line 1: The file ends without its last line" in capsys.readouterr().err
-    assert main(["memory", "import", str(tmp_path)]) == 1
+    assert main(["import", str(tmp_path)]) == 1
     assert "cannot be read: Is a directory" in capsys.readouterr().err
 
 
 def test_the_standard_streams_can_be_joined_by_a_pipe(many: int, config: MySQLConfig, kept: Any) -> None:
-    command = [sys.executable, "-m", "locus_mysql", "memory"]
-    exported = subprocess.run([*command, "export", "-"], capture_output=True, timeout=DEADLINE_S, check=True)
+    command = [sys.executable, "-m", "locus_mysql"]
+    exported = subprocess.run(
+        [*command, "export", "-", "--family", "memories"], capture_output=True, timeout=DEADLINE_S, check=True
+    )
     assert b"Exported 710 items." in exported.stderr
     imported = subprocess.run(
         [*command, "import", "-", "--prefix", "other_"],
@@ -332,11 +334,11 @@ def test_an_item_that_cannot_be_read_is_named_and_left_out(
 ) -> None:
     run_sql(f"UPDATE {database}.locus_memory_items SET value = '{{' WHERE item_key = 'k7'")
     file = tmp_path / "memories.jsonl"
-    assert main(["memory", "export", str(file)]) == 1
+    assert main(["export", str(file), "--family", "memories"]) == 1
     output = capsys.readouterr().err
     assert "Left out: Item 'k7' in ('n', '1') cannot be read" in output
     assert "Exported 709 items, 1 left out." in output
-    assert main(["memory", "import", str(file), "--tenant", "acme"]) == 0
+    assert main(["import", str(file), "--tenant", "acme"]) == 0
 
 
 @pytest.mark.kept_tables  # a new schema without tables
@@ -344,7 +346,7 @@ def test_an_export_without_tables_reports_them_missing(
     config: MySQLConfig, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     for file in (str(tmp_path / "memories.jsonl"), "-"):
-        assert main(["memory", "export", file]) == 1
+        assert main(["export", file, "--family", "memories"]) == 1
         output = capsysbinary.readouterr()
         assert b"has no tables of family 'memories' with prefix 'locus_'" in output.err
         assert output.out == b""
@@ -370,7 +372,7 @@ async def test_an_import_whose_answers_are_lost_writes_once(
     many: int, make_config: MakeConfig, proxy: WireProxy, tmp_path: Path, kept: Any
 ) -> None:
     file = tmp_path / "memories.jsonl"
-    assert main_in_thread("memory", "export", str(file)) == 0
+    assert main_in_thread("export", str(file), "--family", "memories") == 0
     config = make_config(
         driver="pymysql", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", table_prefix="other_"
     )
@@ -401,15 +403,15 @@ def test_items_without_a_full_text_index_are_exported_without_text(
         store.put(("u",), "k", "green tea")
     file = tmp_path / "memories.jsonl"
     monkeypatch.setenv("LOCUS_MYSQL_SEARCH", "false")
-    assert main(["memory", "export", str(file), "--prefix", "silent_"]) == 0
+    assert main(["export", str(file), "--family", "memories", "--prefix", "silent_"]) == 0
     monkeypatch.delenv("LOCUS_MYSQL_SEARCH")
     content = content_of(lines_of(file)[1], 2)
     assert isinstance(content, dict)
     item = item_of_content(content)
     assert item.row.text == "green tea"
-    assert main(["memory", "import", str(file)]) == 0
+    assert main(["import", str(file)]) == 0
     with SyncMemoryStore(config) as store:
         assert [hit.item.key for hit in store.search(query="tea")] == ["k"]
     monkeypatch.setenv("LOCUS_MYSQL_SEARCH", "false")
-    assert main(["memory", "import", str(file), "--prefix", "silent_"]) == 0
+    assert main(["import", str(file), "--prefix", "silent_"]) == 0
     assert kept("silent_")["items"][0][7] is None

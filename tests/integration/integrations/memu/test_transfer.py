@@ -23,7 +23,7 @@ from ...families.memories.test_transfer import killed, lines_of
 pytestmark = pytest.mark.slow
 
 RunSql = Callable[..., tuple[Any, ...]]
-SCOPED = ["--memu", "--scope", "user_id,agent_id"]
+SCOPED = ["--family", "memu", "--scope", "user_id,agent_id"]
 COLUMNS = {
     "resources": "id, url, modality, local_path, caption, track, embedding, user_id, agent_id",
     "memory_categories": "id, name, description, embedding, summary, locus_scope, user_id, agent_id",
@@ -114,14 +114,14 @@ def test_imported_data_equal_the_exported_data(
     config: MySQLConfig, filled: int, kept: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, again = tmp_path / "memu.jsonl", tmp_path / "again.jsonl"
-    assert main(["memory", "export", str(file), *SCOPED]) == 0
+    assert main(["export", str(file), *SCOPED]) == 0
     assert f"Exported {filled} items." in capsys.readouterr().err
-    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
     assert capsys.readouterr().out == f"Imported {filled} items.\n"
     assert kept("other_") == kept()
-    assert main(["memory", "export", str(again), *SCOPED, "--prefix", "other_"]) == 0
+    assert main(["export", str(again), *SCOPED, "--prefix", "other_"]) == 0
     assert again.read_bytes() == file.read_bytes()
-    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
     assert capsys.readouterr().out == f"Imported 0 items, {filled} already present.\n"
     other = config.for_store(table_prefix="other_")
     with MemuDatabase(other, user_model=UserModel) as db:
@@ -138,25 +138,25 @@ def test_only_one_scope_is_exported_if_asked_for(
     filled: int, kept: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "memu.jsonl"
-    assert main(["memory", "export", str(file), *SCOPED, "--where", "user_id=ada"]) == 0
-    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert main(["export", str(file), *SCOPED, "--where", "user_id=ada"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
     assert capsys.readouterr().out == f"Imported {filled // 2} items.\n"
     assert kept("other_") == kept(where="user_id = 'ada'")
-    for wrong in (["--where", "user_id"], ["--where", "colour=red"], ["--namespace", "n"], ["--scope", "id"]):
-        assert main(["memory", "export", str(tmp_path / "none.jsonl"), "--memu", *wrong]) == 1
+    for wrong in (["--where", "colour=red"], ["--namespace", "n"], ["--scope", "id"]):
+        assert main(["export", str(tmp_path / "none.jsonl"), "--family", "memu", *wrong]) == 1
         assert capsys.readouterr().err.count("\n") == 1
-    assert main(["memory", "export", str(tmp_path / "none.jsonl"), "--where", "user_id=ada"]) == 1
+    assert main(["export", str(tmp_path / "none.jsonl"), "--where", "user_id=ada"]) == 1
 
 
 def test_no_field_of_the_scope_is_left_out_unnoticed(
     filled: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "memu.jsonl"
-    assert main(["memory", "export", str(file), "--memu"]) == 1
+    assert main(["export", str(file), "--family", "memu"]) == 1
     assert "--scope does not name: agent_id." in (output := capsys.readouterr().err)
     assert "Give --scope user_id,agent_id.\n" in output
     assert not file.exists()
-    assert main(["memory", "export", str(file), *SCOPED]) == 0  # the failed export does not block this one
+    assert main(["export", str(file), *SCOPED]) == 0  # the failed export does not block this one
     assert f"Exported {filled} items." in capsys.readouterr().err
 
 
@@ -190,16 +190,16 @@ def test_scopes_that_are_no_texts_are_exported_and_imported(
             )
             db.category_item_repo.link_item_category(item.id, category.id, user)
         for wrong in ("user_id,level,active,device,since,kind", "user_id,level:int"):
-            assert main(["memory", "export", str(file), "--memu", "--scope", wrong]) == 1
+            assert main(["export", str(file), "--family", "memu", "--scope", wrong]) == 1
             given = capsys.readouterr().err.partition("Give --scope ")[2].rstrip(".\n")
             assert sorted(given.split(",")) == sorted(scope.split(","))
-        assert main(["memory", "export", str(file), "--memu", "--scope", "user_id,level:float"]) == 1
+        assert main(["export", str(file), "--family", "memu", "--scope", "user_id,level:float"]) == 1
         assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
-        assert main(["memory", "export", str(file), "--memu", "--scope", scope]) == 0
-        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
-        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+        assert main(["export", str(file), "--family", "memu", "--scope", scope]) == 0
+        assert main(["import", str(file), "--prefix", "other_"]) == 0
+        assert main(["import", str(file), "--prefix", "other_"]) == 0
         assert "9 already present" in capsys.readouterr().out
-        assert main(["memory", "export", str(again), "--memu", "--scope", scope, "--prefix", "other_"]) == 0
+        assert main(["export", str(again), "--family", "memu", "--scope", scope, "--prefix", "other_"]) == 0
         assert again.read_bytes() == file.read_bytes()
         with MemuDatabase(config.for_store(table_prefix="other_"), user_model=OfAllKinds) as other:
             assert other.items == db.items
@@ -208,24 +208,24 @@ def test_scopes_that_are_no_texts_are_exported_and_imported(
             (found,) = other.memory_item_repo.list_items({"since": since, "device": UUID(int=7)}).values()
             assert (found.level, found.active, found.kind) == (3, False, Kind.HUMAN)
     for where in ("level=3", "active=FALSE", f"device={UUID(int=7)}", "since=2026-01-31T13:00:00.000001+01:00"):
-        assert main(["memory", "export", str(tmp_path / where[:5]), "--memu", "--scope", scope, "--where", where]) == 0
+        assert main(["export", str(tmp_path / where[:5]), "--family", "memu", "--scope", scope, "--where", where]) == 0
         assert "Exported 3 items." in capsys.readouterr().err
     for where in ("level=x", "active=maybe", "device=d", "since=now"):
-        assert main(["memory", "export", str(file), "--memu", "--scope", scope, "--where", where]) == 1
+        assert main(["export", str(file), "--family", "memu", "--scope", scope, "--where", where]) == 1
         assert f"{where.partition('=')[0]} is no " in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_killed_export_and_a_killed_import_resume(filled: int, kept: Any, tmp_path: Path) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memu.jsonl"
-    assert main(["memory", "export", str(whole), *SCOPED]) == 0
+    assert main(["export", str(whole), *SCOPED]) == 0
     for at in (2, 3, 3):
-        assert killed("write", at, "memory", "export", str(file), *SCOPED, items=50)
-    assert main(["memory", "export", str(file), *SCOPED]) == 0
+        assert killed("write", at, "export", str(file), *SCOPED, items=50)
+    assert main(["export", str(file), *SCOPED]) == 0
     assert file.read_bytes() == whole.read_bytes()
     for at in (5, 15, filled):
-        assert killed("read", at, "memory", "import", str(file), "--prefix", "other_", items=50)
-    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+        assert killed("read", at, "import", str(file), "--prefix", "other_", items=50)
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
     assert kept("other_") == kept()
 
 
@@ -233,7 +233,7 @@ def test_records_that_are_there_as_something_else_are_left_alone(
     config: MySQLConfig, filled: int, kept: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "memu.jsonl"
-    assert main(["memory", "export", str(file), *SCOPED, "--where", "user_id=bob"]) == 0
+    assert main(["export", str(file), *SCOPED, "--where", "user_id=bob"]) == 0
     other = config.for_store(table_prefix="other_")
     with MemuDatabase(other, user_model=UserModel) as db, RecallDatabase(other, user_model=UserModel) as recall:
         own_file = recall.recall_file_repo.get_or_create_recall_file(
@@ -243,7 +243,7 @@ def test_records_that_are_there_as_something_else_are_left_alone(
             name="tastes", description="own", embedding=None, user_data=BOB
         )
         for _ in range(2):  # the second import, as after a kill, finds the links again
-            assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
+            assert main(["import", str(file), "--prefix", "other_"]) == 1
             output = capsys.readouterr()
             assert "2 different in the target" in output.out
             assert f"is stored as '{own.id}', and its items or segments are linked with that." in output.err
@@ -253,10 +253,10 @@ def test_records_that_are_there_as_something_else_are_left_alone(
         assert db.categories[own.id].description == "own"
         changed = next(iter(db.items.values()))
         db.memory_item_repo.update_item(item_id=changed.id, summary="changed")
-        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
+        assert main(["import", str(file), "--prefix", "other_"]) == 1
         assert f"The item '{changed.id}' differs in the tables." in capsys.readouterr().err
         assert db.items[changed.id].summary == "changed"
-    assert main(["memory", "import", str(file), "--overwrite"]) == 1
+    assert main(["import", str(file), "--overwrite"]) == 1
     assert "Line 1: The file holds memU's records, which are not replaced" in capsys.readouterr().err
 
 
@@ -281,7 +281,7 @@ def test_of_a_damaged_file_nothing_of_the_batch_is_imported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "memu.jsonl"
-    assert main(["memory", "export", str(file), *SCOPED]) == 0
+    assert main(["export", str(file), *SCOPED]) == 0
     lines = lines_of(file)
     number = next(n for n, line in enumerate(lines, 1) if b'"record":"item"' in line and b"float32" in line)
     line = lines[number - 1].replace(*damage, 1)
@@ -289,7 +289,7 @@ def test_of_a_damaged_file_nothing_of_the_batch_is_imported(
         line = line[: line.rindex(b',"crc32"')] + b"}\n"
     lines[number - 1] = line
     file.write_bytes(b"".join(lines))
-    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
+    assert main(["import", str(file), "--prefix", "other_"]) == 1
     output = capsys.readouterr().err.splitlines()[-1]
     assert output.startswith(f"locus-mysql: Line {number}: ")
     assert complaint in output

@@ -9,7 +9,7 @@ from locus.core.messages import Message, ToolCall
 from pydantic import ConfigDict
 from pydantic_core import PydanticSerializationError
 
-from locus_mysql.integrations.locus.message_texts import NO_MESSAGES, dump_messages, encode_messages
+from locus_mysql.integrations.locus.state_texts import NO_MESSAGES, dump_messages, encode_messages
 
 HELLO, ANSWER = Message.user("hello"), Message.assistant("well …")
 CALLING = Message.assistant(None, tool_calls=[ToolCall(id="c1", name="add", arguments={"a": [1]})])
@@ -66,7 +66,7 @@ def test_only_new_messages_are_encoded(texts: Texts, monkeypatch: pytest.MonkeyP
         dumped.extend(messages)
         return dump_messages(messages)
 
-    monkeypatch.setattr("locus_mysql.integrations.locus.message_texts.dump_messages", counting)
+    monkeypatch.setattr("locus_mysql.integrations.locus.state_texts.dump_messages", counting)
     texts.encode((*(HELLO,) * 100, ANSWER))
     assert dumped == [ANSWER]
 

@@ -8,7 +8,7 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
-from locus_mysql.integrations.locus.transfer.agent_checkpoints import same_metadata, same_states
+from locus_mysql.integrations.locus.transfer.sources import same_metadata, same_states
 
 
 @pytest.mark.parametrize(

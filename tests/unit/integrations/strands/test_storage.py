@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.records import decode_state_text
-from locus_mysql.integrations.strands.blobs import STYLES, bytes_of, state_of
+from locus_mysql.integrations.strands.storage import STYLES, bytes_of, state_of
 
 #: Texts that may hold any character, also halves of surrogate pairs.
 TEXTS = st.text(st.characters(codec=None), max_size=8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from locus_mysql.families.checkpoints.arrival_order import Order
+from locus_mysql.families.checkpoints.transfer import Order
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

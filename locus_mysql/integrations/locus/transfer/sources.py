@@ -1,8 +1,9 @@
-"""Checkpoints of Locus agents between a source and a target: `AgentCheckpoint`, and the comparison of states."""
+"""The source of a copy of threads, `CopySource`, its checkpoints, and the comparison of their states."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +13,87 @@ from locus.core.state import AgentState
 
 from ....families.checkpoints.coding.codec import EncodedState
 from ....runtime.exact_json import canonical_text, decode_json
-from ....transfer.thread_sides import ListedCheckpoint, UnreadableCheckpoint
 from ..state_texts import decode_state, encode_state
+
+
+class CopySource(ABC):
+    """Source of a copy of threads. It is only read.
+
+    Attributes:
+        gaps: Descriptions of data that it cannot provide, as far as is known by now.
+    """
+
+    gaps: set[str]
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Check that it can be read.
+
+        Raises:
+            LocusMySQLError: It cannot.
+        """
+
+    async def count(self, pattern: str) -> int | None:
+        """Return the approximate number of threads that match a glob; None if it is not known."""
+        return None
+
+    @abstractmethod
+    def threads(self, pattern: str) -> AsyncGenerator[str, None]:
+        """List the ids of its threads, in any order, each once. Threads that do not match may be included.
+
+        Raises:
+            UsageError: It cannot list them.
+        """
+
+    @abstractmethod
+    async def checkpoints(self, thread_id: str) -> list[ListedCheckpoint]:
+        """List a thread's checkpoints, oldest first."""
+
+    @abstractmethod
+    def load(
+        self, thread_id: str, wanted: Sequence[ListedCheckpoint]
+    ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
+        """Load some of these, in their order. Checkpoints deleted meanwhile are left out."""
+
+    async def changed(self, pattern: str, seen: Mapping[str, int]) -> int:
+        """Return how many threads were created, deleted or changed since they were listed; 0 if that is not known.
+
+        Args:
+            pattern: The glob that the threads match.
+            seen: Number of checkpoints of each thread when it was listed.
+        """
+        return 0
+
+    async def close(self) -> None:  # noqa: B027 - some have nothing to close
+        """Close what was opened for the copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCheckpoint:
+    """A checkpoint in the list of its thread.
+
+    Args:
+        checkpoint_id: Its id.
+        saved_at: When it was saved; None if the source does not have it.
+        locator: The source's own reference to it.
+    """
+
+    checkpoint_id: str
+    saved_at: datetime | None = None
+    locator: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableCheckpoint:
+    """A checkpoint that its source lists and cannot load.
+
+    Args:
+        checkpoint_id: Its id.
+        why: The reason, to be written after a colon.
+    """
+
+    checkpoint_id: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
