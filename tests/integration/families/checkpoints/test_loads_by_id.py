@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore
+from locus_mysql.errors import CorruptCheckpoint
 
 from ...conftest import MakeConfig
 from ...grouped_writes import BESIDE, Beside, group_writes
@@ -231,6 +232,30 @@ async def test_an_id_that_other_processes_keep_replacing_takes_one_round_trip(ma
         trips = reader.store.database.stats().round_trips - before
         if turn > 1:  # the first load creates the tables; the second one finds that another process writes
             assert trips == 1
+
+
+async def test_a_cached_checkpoint_that_is_gone_is_looked_for_at_once_the_next_time(make_store: Make) -> None:
+    store, other = make_store(), make_store()
+    await store.save("t", OLDER, "older")
+    await store.save("t", NEWEST, "newest")
+    assert await store.load("t", "newest") == NEWEST
+    assert await other.delete("t", "newest")
+    for expected in (2, 1):
+        before = store.store.database.stats().round_trips
+        assert await store.load("t", "newest") is None
+        assert store.store.database.stats().round_trips - before == expected
+
+
+async def test_a_damaged_row_whose_place_is_known_is_refused(make_store: Make, sql: RunSQL) -> None:
+    store = make_store(cache_bytes=0)
+    await store.save("t", NEWEST, "newest")
+    assert await store.load("t") == NEWEST
+    damage = "UPDATE locus_store_checkpoints SET checksum = checksum ^ 1"
+    sql(damage)
+    with pytest.raises(CorruptCheckpoint):
+        await store.load("t")
+    sql(damage)
+    assert await store.load("t") == NEWEST
 
 
 async def test_equal_ids_of_threads_and_tenants_are_different_checkpoints(make_store: Make) -> None:

@@ -80,14 +80,18 @@ def test_a_lease_that_expired_is_not_renewed(make_config: MakeConfig, sql: RunSQ
         assert sql("SELECT turn_until <= UTC_TIMESTAMP(6) FROM locus_store_threads") == ((1,),)
 
 
-async def test_a_turn_that_was_not_renewed_is_lost_and_nothing_is_saved_under_it(make_store: Make, sql: RunSQL) -> None:
+@pytest.mark.parametrize("call", [("save", "t", state_of("a", "b")), ("delete", "t"), ("delete", "t", "first")])
+async def test_nothing_is_written_under_a_turn_that_was_not_renewed(
+    make_store: Make, sql: RunSQL, call: tuple[Any, ...]
+) -> None:
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"), "first")
     async with Held(one, "t") as turn:
         sql("UPDATE locus_store_threads SET turn_until = UTC_TIMESTAMP(6)")
         with pytest.raises(TurnLost):
-            await one.save("t", state_of("a", "b"))
+            await getattr(one, call[0])(*call[1:])
         assert turn.lost
+        assert await other.load("t") == state_of("a")
         async with Held(other, "t", wait_s=0):
             with pytest.raises(TurnLost):
                 await one.save("t", state_of("a", "b"))

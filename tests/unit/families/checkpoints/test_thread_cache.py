@@ -66,6 +66,65 @@ def test_a_state_builds_on_the_loaded_or_saved_one_with_which_it_shares_more() -
     assert snapshot.newest[0].seq == 2
 
 
+def test_a_state_read_at_another_version_is_independent() -> None:
+    snapshot = Snapshot().after_save(lineage_of(2, B), kept(B)).after_loading(lineage_of(1, A), b"another")
+    assert snapshot == Snapshot((lineage_of(1, A),), (), b"another")
+
+
+def test_an_answer_that_arrives_after_another_operation_ended_is_not_remembered() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    before = memory.snapshot(T)  # a load begins
+    memory.delete_checkpoint(T, before, 1, b"after the delete")
+    memory.remember(T, before, before.after_loading(lineage_of(1, A), lineage_of(1, A)[0].token))
+    now = memory.snapshot(T)
+    assert (now.lineages, now.newest, now.state, now.version) == ((), (), None, b"after the delete")
+
+
+@pytest.mark.parametrize("known_before", [True, False])
+def test_an_answer_that_arrives_after_its_thread_was_forgotten_is_not_remembered(known_before: bool) -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    if known_before:
+        save(memory, T, 1, A)
+    before = memory.snapshot(T)
+    memory.forget(T)
+    memory.remember(T, before, before.after_loading_newest(lineage_of(1, A), b"v", kept(A)))
+    assert memory.snapshot(T).lineages == ()
+    assert memory.snapshot(T).state is None
+
+
+def test_of_two_saves_at_once_the_later_one_is_remembered_in_whichever_order_they_end() -> None:
+    for order in ((1, 2), (2, 1)):
+        memory = ThreadCache(LIMIT_BYTES)
+        before = memory.snapshot(T)
+        for seq in order:
+            memory.remember(T, before, before.after_save(lineage_of(seq, A), kept(A)))
+        assert memory.snapshot(T).newest[0].seq == 2
+
+
+def test_a_load_that_finds_nothing_keeps_a_concurrent_save_in_the_cache() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    before = memory.snapshot(T)
+    save(memory, T, 1, A)
+    memory.forget(T, before)
+    assert memory.snapshot(T).newest[0].seq == 1
+    memory.forget(T, memory.snapshot(T))
+    assert memory.snapshot(T).newest == ()
+
+
+def test_a_delete_of_ours_keeps_the_newest_known_unless_it_was_the_newest() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    save(memory, T, 5, A)
+    memory.delete_checkpoint(T, memory.snapshot(T), 3, b"after")
+    assert (memory.snapshot(T).newest[0].seq, memory.snapshot(T).version) == (5, b"after")
+    assert memory.snapshot(T).state is not None
+    memory.delete_checkpoint(T, memory.snapshot(T), 3, None)  # another process had written: the version is unknown
+    assert memory.snapshot(T).version == b"after"
+    memory.delete_checkpoint(T, memory.snapshot(T), 5, b"later")
+    assert memory.snapshot(T).newest == ()
+    assert memory.snapshot(T).state is None
+
+
 def test_where_processes_take_turns_a_thread_is_marked_as_shared() -> None:
     first = Snapshot().after_loading_newest(lineage_of(1, A), b"1", kept(A))
     assert not first.shared
@@ -115,6 +174,14 @@ def test_a_limit_of_zero_keeps_no_state() -> None:
     assert memory.snapshot(T).newest[0].seq == 1
 
 
+def test_a_load_of_a_saved_state_keeps_the_memo_of_its_encoder() -> None:
+    snapshot = Snapshot().after_save(lineage_of(1, A), kept(A, memo="texts", memo_bytes=5))
+    assert snapshot.version is not None
+    loaded = snapshot.after_loading_newest(lineage_of(1, A), snapshot.version, kept(A))
+    assert loaded.state is not None
+    assert (loaded.state.memo, loaded.state.memo_bytes) == ("texts", 5)
+
+
 def test_a_child_forked_while_the_lock_is_held_begins_empty_and_does_not_wait() -> None:
     code = """
 import os, signal
@@ -159,3 +226,55 @@ def test_a_state_loaded_again_does_not_put_the_other_one_out() -> None:
         assert len(snapshot.lineages) <= 2
         assert snapshot.lineages[0][0].seq == seq
     assert [lineage[0].seq for lineage in snapshot.lineages] == [2, 3]
+
+
+def test_a_delete_begun_before_another_save_ended_does_not_determine_the_version() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    before = memory.snapshot(T)
+    save(memory, T, 2, B)
+    memory.delete_checkpoint(T, before, 1, b"after the delete")
+    assert memory.snapshot(T).version == lineage_of(2, B)[0].token
+
+
+def test_a_delete_of_the_newest_after_another_process_wrote_keeps_the_known_version() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    memory.delete_checkpoint(T, memory.snapshot(T), 1, None)
+    assert memory.snapshot(T).version == lineage_of(1, A)[0].token
+
+
+def test_a_delete_without_a_known_newest_forgets_only_the_deleted_checkpoint() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    before = memory.snapshot(T)
+    memory.remember(T, before, before.after_loading(lineage_of(1, A), b"version"))
+    memory.delete_checkpoint(T, memory.snapshot(T), 2, b"after")
+    assert memory.snapshot(T).lineages == (lineage_of(1, A),)
+    memory.delete_checkpoint(T, memory.snapshot(T), 1, b"later")
+    assert (memory.snapshot(T).lineages, memory.snapshot(T).version) == ((), b"later")
+
+
+def test_a_delete_that_found_nothing_forgets_nothing() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    save(memory, T, 1, A)
+    memory.delete_checkpoint(T, memory.snapshot(T), None, b"after")
+    assert (memory.snapshot(T).newest, memory.snapshot(T).version) == (lineage_of(1, A), b"after")
+
+
+def test_a_load_that_began_before_a_delete_of_an_unknown_thread_is_not_remembered() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    before = memory.snapshot(T)
+    memory.delete_checkpoint(T, before, 1, b"after")
+    memory.remember(T, before, before.after_loading_newest(lineage_of(1, A), b"before", kept(A)))
+    assert memory.snapshot(T)[:5] == Snapshot()[:5]
+
+
+def test_an_answer_that_is_as_new_but_late_changes_nothing() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
+    save(memory, T, 2, A)
+    before = memory.snapshot(T)  # a load begins
+    memory.delete_checkpoint(T, before, 1, b"after the delete")
+    memory.remember(T, before, before.after_loading_newest(lineage_of(2, A), b"before the delete", kept(A)))
+    assert memory.snapshot(T).version == b"after the delete"
+    memory.remember(T, before, before.after_loading(lineage_of(3, B), b"another"))  # it may not be the newest
+    assert memory.snapshot(T).newest == lineage_of(2, A)
