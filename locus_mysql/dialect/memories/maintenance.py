@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..statement import Param, Query, Statement
-from ..template import placeholders
-from .pieces import CountRow, MemoryStatements, portions
+from ..statement import Param, Query
+from .pieces import CountRow, MemoryStatements
 from .ranges import Range, owner_of, path_at
 
-#: The tables with embeddings, in each of their forms. A code without content is that of a removed embedding.
-KEPT_IN = ("vectors", "signs", "codes")
+#: The tables with embeddings, in each of their forms.
+KEPT_IN = ("vectors", "signs")
 
 COUNT_EXPIRED = "SELECT COUNT(*) FROM {items} i WHERE i.tenant = %s AND i.expires_at <= UTC_TIMESTAMP(6)"
 
@@ -24,20 +22,19 @@ SELECT COUNT(DISTINCT s.owner, s.item_key)
 
 # The most frequent model first. Encrypted embeddings have no signs.
 MODELS = "SELECT s.model, COUNT(*) FROM {signs} s{all} GROUP BY s.model ORDER BY 2 DESC, 1"
-MODELS_ENCRYPTED = "SELECT v.model, COUNT(*) FROM {vectors} v WHERE v.tenant = %s GROUP BY v.model ORDER BY 2 DESC, 1"
+MODELS_ENCRYPTED = (
+    "SELECT v.model, COUNT(*) FROM {vectors} v WHERE v.tenant = %s AND v.removed = 0"
+    " GROUP BY v.model ORDER BY 2 DESC, 1"
+)
 
-# Each embedding has signs and a code, and each removed embedding has a code for a while. Both are counted by narrow
-# indexes: changes, and the primary key. MAX: see docs/design/writes.md.
-COUNT_REMOVED = """
-SELECT GREATEST(0, MAX((SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c.tenant = %s))
-                 - MAX((SELECT COUNT(*) FROM {signs} s{all})))
-"""
+# Relies on the index changes.
+COUNT_REMOVED = "SELECT COUNT(*) FROM {vectors} v WHERE v.tenant = %s AND v.removed = 1"
 
 # Keys with embeddings after a key, each with whether its item is missing. LIMIT bounds the rows that it reads.
 WALK = """
 SELECT x.path, x.item_key, i.item_key IS NULL
-  FROM (SELECT y.path, y.item_key FROM {kept} y
-         WHERE y.tenant = %s{after}{content}
+  FROM (SELECT y.path, y.item_key FROM {vectors} y
+         WHERE y.tenant = %s{after} AND y.removed = 0
          GROUP BY y.path, y.item_key
          ORDER BY y.path, y.item_key
          LIMIT %s) AS x
@@ -58,13 +55,6 @@ SELECT SUBSTR(x.owner, %s), x.item_key, i.item_key IS NULL
  ORDER BY x.owner, x.item_key
 """
 AFTER_SIGNS = " AND (y.owner > %s OR (y.owner = %s AND y.item_key > %s))"
-
-REMOVE_LOOSE_SIGNS = """
-DELETE s FROM {signs} s
- WHERE (s.owner, s.item_key) IN ({keys})
-   AND NOT EXISTS (SELECT 1 FROM {items} i
-                    WHERE i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key)
-"""
 
 #: All namespaces of a tenant.
 ALL = Range(b"")
@@ -104,9 +94,8 @@ class MaintenanceStatements(MemoryStatements):
         return Query(text, (tenant, path_at(tenant), *ALL.owned_params(tenant)), row=CountRow)
 
     def count_removed(self, tenant: str) -> Query[CountRow]:
-        """Count the codes of removed embeddings."""
-        text = self._text(COUNT_REMOVED, all=ALL.owned("s"))
-        return Query(text, (tenant, *ALL.owned_params(tenant)), row=CountRow)
+        """Count removed embeddings whose rows are kept for caches."""
+        return Query(self._text(COUNT_REMOVED), (tenant,), row=CountRow)
 
     def walk(self, kept: str, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
         """Return the keys of items with embeddings, after a key.
@@ -119,8 +108,7 @@ class MaintenanceStatements(MemoryStatements):
         """
         if kept == "signs":
             return self._walk_signs(tenant, after, limit)
-        content = " AND y.code IS NOT NULL" if kept == "codes" else ""
-        text = self._text(WALK, kept=f"{{{kept}}}", after=AFTER if after else "", content=content)
+        text = self._text(WALK, after=AFTER if after else "")
         after_params = (after[0], *after) if after else ()
         return Query(text, (tenant, *after_params, limit, tenant), row=WalkRow)
 
@@ -132,13 +120,3 @@ class MaintenanceStatements(MemoryStatements):
             after_params = (owner, owner, after[1])
         at = path_at(tenant)
         return Query(text, (at, *ALL.owned_params(tenant), *after_params, limit, tenant, at), row=WalkRow)
-
-    def remove_loose_signs(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """Remove the signs of those of these items that do not exist. The namespaces must be locked."""
-        return tuple(
-            Statement(
-                self._text(REMOVE_LOOSE_SIGNS, keys=placeholders(len(some), "(%s, %s)")),
-                (*(param for path, key in some for param in (owner_of(tenant, path), key)), tenant, path_at(tenant)),
-            )
-            for some in portions(keys)
-        )

@@ -72,7 +72,7 @@ class MemoryMaintenance:
             expired += some
         loose = yield from self._remove_loose(self._tenant)
         removed = 0
-        while some := (yield from self._writing.purge_codes(self._tenant, removed_kept_us, AT_ONCE)):
+        while some := (yield from self._writing.purge_removed(self._tenant, removed_kept_us, AT_ONCE)):
             removed += some
         return _waste(expired, loose, removed, (yield from forget_old_tokens(self.sql.ledger)))
 
@@ -89,7 +89,6 @@ class MemoryMaintenance:
                     yield Batch.of(
                         writing.touch(tenant, [path for path, _ in loose], token),
                         self.sql.vectors.remove_gone(tenant, loose),
-                        self.sql.maintenance.remove_loose_signs(tenant, loose),
                         self.sql.ledger.record(tenant, token),
                         outcome_query=self.sql.ledger.find(tenant, token),
                     )

@@ -21,7 +21,7 @@ from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound
-from ...families.memories.vectors.cache import check_cache_bytes
+from ...families.memories.vectors.matrix import check_cache_bytes
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.lru_cache import LRUCache
