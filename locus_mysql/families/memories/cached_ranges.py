@@ -15,7 +15,7 @@ from ...engine.operation import Batch, Operation, fetch
 from ...runtime.lru_cache import LRUCache
 from .sealed_items import SealedItems
 from .vectors.matrix import Matrix, size_bytes
-from .vectors.stored import verified_embeddings
+from .vectors.stored import is_sound, verified_embeddings
 
 #: The path, item key and number of an embedding.
 VectorKey: TypeAlias = tuple[bytes, bytes, int]
@@ -198,7 +198,7 @@ class CachedRanges:
     def _read(self, tenant: str, where: Range, cached: CachedRange) -> Operation[None]:
         """Read a whole range."""
         state = RangeState.of((yield from fetch(self._sql.vectors.whole_range(tenant, where))))
-        loaded = self._sound(tenant, state.embeddings)
+        loaded = self._sound(tenant, state.embeddings, cached.matrix.dims)
         matrix: Matrix[VectorKey] = Matrix(cached.matrix.dims)
         matrix.fill((row.vector_key, row.embedding) for row in loaded)
         with cached.lock:
@@ -220,7 +220,7 @@ class CachedRanges:
                 read = RangeState.of(results.rows(query))
                 writes |= read.writes
                 rows += read.embeddings
-        loaded = self._sound(tenant, rows)
+        loaded = self._sound(tenant, rows, cached.matrix.dims)
         with cached.lock:
             if cached.writes != known:
                 return  # another thread was faster
@@ -235,15 +235,22 @@ class CachedRanges:
                 cached.writes.pop(path, None)
             cached.writes.update(writes)
 
-    def _sound(self, tenant: str, rows: Sequence[EmbeddingRow]) -> list[EmbeddingRow]:
+    def _sound(self, tenant: str, rows: Sequence[EmbeddingRow], dims: int) -> list[EmbeddingRow]:
         """Return the undamaged embeddings of the model."""
-        return sound_embeddings(tenant, rows, self._sealed, self._model)
+        return sound_embeddings(tenant, rows, self._sealed, self._model, dims)
 
 
-def sound_embeddings(tenant: str, rows: Sequence[EmbeddingRow], sealed: SealedItems, model: int) -> list[EmbeddingRow]:
-    """Return the embeddings of a model whose checksum is right, decrypted; damaged ones are logged."""
+def sound_embeddings(
+    tenant: str, rows: Sequence[EmbeddingRow], sealed: SealedItems, model: int, dims: int
+) -> list[EmbeddingRow]:
+    """Return the embeddings of a model whose checksum is right, decrypted; damaged ones are logged.
+
+    Without encryption, an embedding of the right width is not encrypted, whatever its first numbers look like.
+    """
     rows = [row for row in rows if row.model == model]
-    sound = verified_embeddings(tenant, rows, sealed)
+    clear = [] if sealed.is_on else [row for row in rows if len(row.embedding) == 4 * dims]
+    others = rows if sealed.is_on else [row for row in rows if len(row.embedding) != 4 * dims]
+    sound = [row for row in clear if is_sound(tenant, row)] + verified_embeddings(tenant, others, sealed)
     if len(sound) < len(rows):
         DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
     return sound

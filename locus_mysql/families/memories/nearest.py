@@ -331,7 +331,7 @@ class NearestOperations:
 
     def _sound(self, search: NearestSearch, rows: Sequence[EmbeddingRow]) -> list[EmbeddingRow]:
         """Return the undamaged embeddings of the store's model."""
-        return sound_embeddings(search.tenant, rows, self._sealed, self._model)
+        return sound_embeddings(search.tenant, rows, self._sealed, self._model, search.dims)
 
     def _log_others(self, number: int) -> None:
         """Log once that embeddings of other models were left out."""

@@ -100,6 +100,13 @@ class Matrix(Generic[K]):
             self._values.pop()
             self._norms.pop()
 
+    def copy(self) -> Matrix[K]:
+        """Return a copy, which can be changed."""
+        other: Matrix[K] = Matrix(self.dims)
+        other._keys, other._rows = list(self._keys), dict(self._rows)
+        other._values, other._norms = self._values.copy(), self._norms.copy()
+        return other
+
     def best(
         self,
         query: QueryVector,

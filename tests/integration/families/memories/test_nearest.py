@@ -246,6 +246,15 @@ async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_me
             assert (hit.item.key, hit.score) == (key, 1.0)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+async def test_an_embedding_whose_first_bytes_look_encrypted_is_found(make_memories: Make, exact: bool) -> None:
+    values = list(coding.decode_vector(b"\xfe\x02ab" + bytes(36) + b"\x00\x00\x80?"))
+    store = make_memories(dims=11)
+    await store.put(HERE, "k", 1, embedding=values)
+    (hit,) = await store.search(HERE, embedding=values, exact=exact)
+    assert (hit.item.key, hit.score) == ("k", 1.0)
+
+
 async def test_signs_of_another_width_do_not_displace_others(
     make_memories: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
