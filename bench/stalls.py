@@ -419,8 +419,8 @@ def more_cases(scale: float) -> dict[tuple[str, str], Call]:
     variables = {"variables": {f"v{number}": value for number in range(15)}}
     fresh = [("DELETE", "/sessions/fits", None)]
     return {
-        ("GET", "/inspect/thread (a graph)"): Call("/inspect/thread?family=versions&thread=graph"),
-        ("GET", "/inspect/state.json (a graph)"): Call("/inspect/state.json?family=versions&thread=graph"),
+        ("GET", "/inspect/thread (a graph)"): Call("/inspect/thread?family=graphs&thread=graph"),
+        ("GET", "/inspect/state.json (a graph)"): Call("/inspect/state.json?family=graphs&thread=graph"),
         ("PUT", "/sessions/{session_id}/variables (accepted)"): Call(
             "/sessions/fits/variables", encoded(variables), fresh
         ),

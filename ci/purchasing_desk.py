@@ -28,9 +28,9 @@ FORMATTED, LONG = "weekly-report-47", "shift-log-2026-11"
 
 #: Pages of this data.
 DESK_PAGES = {
-    "lists of graphs": "/?family=versions",
-    "a waiting graph": f"/inspect/thread?family=versions&thread={WAITING}",
-    "a failed graph": f"/inspect/thread?family=versions&thread={FAILED}",
+    "lists of graphs": "/?family=graphs",
+    "a waiting graph": f"/inspect/thread?family=graphs&thread={WAITING}",
+    "a failed graph": f"/inspect/thread?family=graphs&thread={FAILED}",
     "a transcript": "/inspect/thread?family=transcripts&thread=openai-agents%2F%2Fcustomer-7",
     "formatted messages": f"/inspect/thread?family=agents&thread={FORMATTED}",
     "changes of a thread": "/inspect/difference?family=dicts&thread=notes-of-ann&before=first&after=second",

@@ -51,8 +51,8 @@ def main() -> None:
                 chromium = playwright.chromium.launch(
                     executable_path=str(browser.chromium(_say)), args=list(browser.ARGUMENTS)
                 )
-                _take(chromium, f"{base}/?family=versions", "inspector-threads.png", "light", height=760)
-                waiting = f"{base}/inspect/thread?family=versions&thread={WAITING}"
+                _take(chromium, f"{base}/?family=graphs", "inspector-threads.png", "light", height=760)
+                waiting = f"{base}/inspect/thread?family=graphs&thread={WAITING}"
                 _take(chromium, waiting, "inspector-waiting.png", "light", height=1000)
                 thread = f"{base}/inspect/thread?family=agents&thread={THREAD}"
                 _take(chromium, thread, "inspector-thread.png", "light", open_call="find_order")

@@ -63,7 +63,7 @@ async def read_everything(config: MySQLConfig) -> dict[tuple[str, ...], Any]:
                 found["agents", thread, at] = await agents.load(thread, at)
         async for one in AsyncMySQLSaver(database).alist(None):
             place = one.config["configurable"]
-            found["versions", place["thread_id"], place["checkpoint_id"]] = (
+            found["graphs", place["thread_id"], place["checkpoint_id"]] = (
                 one.checkpoint,
                 one.metadata,
                 one.pending_writes,

@@ -42,7 +42,7 @@ def add_family(parser: argparse.ArgumentParser, known: Iterable[Family], *, scop
 
 
 def family_name(text: str) -> str:
-    """Return the name of a family, given by its name or by its title in the inspector, such as ``graphs``."""
+    """Return the name of a family, given by its name or by its title in the inspector, such as ``plain-states``."""
     titles = {family.title.casefold().replace(" ", "-"): family.name for family in families()}
     return titles.get(text.casefold().replace(" ", "-"), text)
 

@@ -211,7 +211,7 @@ def _selected(values: re.Match[str]) -> str:
 #: OceanBase; tried with 4.3.5.
 OCEANBASE = Variant(
     "OceanBase",
-    families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts", "memu"),
+    families=("agents", "dicts", "current", "graphs", "memories", "working", "transcripts", "memu"),
     rules=(
         Rule(r"tenant_word [^\n]*STORED,\s*", "", "Words are searched for without that of the tenant.", tables=True),
         Rule(

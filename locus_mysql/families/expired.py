@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..dialect.inspection import ExpiredCount
 from ..dialect.ledger import Ledger
-from ..dialect.maintenance import ExpiredCount
 from ..dialect.statement import Query
 from ..engine.operation import Batch, Operation
 from ..runtime.ledger import forget_old_tokens

@@ -17,7 +17,7 @@ from .inspection.sources import ThreadChanges
 #: Each family's name, with the module and the name of its object, in the order in which commands and pages list them.
 _OBJECTS = {
     "agents": "locus_mysql.integrations.locus.family:AGENTS",
-    "versions": "locus_mysql.families.graphs.family:GRAPHS",
+    "graphs": "locus_mysql.families.graphs.family:GRAPHS",
     "dicts": "locus_mysql.families.checkpoints.family:DICTS",
     "current": "locus_mysql.families.checkpoints.family:CURRENT",
     "memories": "locus_mysql.families.memories.family:MEMORIES",

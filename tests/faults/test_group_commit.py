@@ -104,8 +104,8 @@ class Callers:
 
     async def _put_writes(self, number: int) -> None:
         row = LoadedWrite("task", 0, "channel", "", EncodedValue("json", b'[["channel", "yes"]]'))
-        version_key = keys.version_key("default", f"c{number}")
-        write = self.graphs.saving.put_writes("default", "thread", version_key, "task", [row], replace=True)
+        checkpoint_key = keys.checkpoint_key("default", f"c{number}")
+        write = self.graphs.saving.put_writes("default", "thread", checkpoint_key, "task", [row], replace=True)
         await self.call(self.saver._run, write)
 
     async def check(self, rounds: int) -> None:

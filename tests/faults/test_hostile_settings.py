@@ -251,7 +251,7 @@ def commands(config: MySQLConfig, folder: Path, capsys: pytest.CaptureFixture[st
         return printed.out
 
     run("health", *own)
-    for family in ("dicts", "memories", "working", "transcripts", "versions"):
+    for family in ("dicts", "memories", "working", "transcripts", "graphs"):
         run("export", str(file), "--family", family, *own)
         found.append(len(file.read_text().splitlines()))
         run("import", str(file), *own, tenant=f"{config.tenant}-imported")

@@ -21,7 +21,7 @@ from locus_mysql.dialect.graphs.tables import table_names as graph_tables
 from locus_mysql.engine.operation import fetch
 from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
-from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
+from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.memories import writing
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
@@ -150,9 +150,9 @@ def three_put(stores: Stores) -> None:
 
 def put_of_a_run(stores: Stores, token: bytes | None = None) -> None:
     """Save or replace a checkpoint as LangGraph's saver does, in a process that has not used the thread before."""
-    versions = GraphOperations(stores.saver._operations.config)
+    graphs = GraphOperations(stores.saver._operations.config)
     values = [NewValue("said", 1, EncodedValue("json", f'["{LONG}"]'.encode()))]
-    new = NewVersion(
+    new = NewGraphCheckpoint(
         codec="json",
         ns="default",
         checkpoint_id="c0",
@@ -165,7 +165,7 @@ def put_of_a_run(stores: Stores, token: bytes | None = None) -> None:
         replace=True,
         token=token or os.urandom(16),
     )
-    stores.saver._run(versions.saving.save(TENANT, "thread", new, None))
+    stores.saver._run(graphs.saving.save(TENANT, "thread", new, None))
 
 
 def run_put(stores: Stores) -> None:
@@ -177,7 +177,7 @@ def run_replaced(stores: Stores) -> int:
     """Replace a checkpoint; return the number of ledger records that detect a repetition of that save."""
     token = os.urandom(16)
     put_of_a_run(stores, token)
-    ledger = stores.saver._operations.versions.sql.ledger
+    ledger = stores.saver._operations.graphs.sql.ledger
     find = ledger.find(TENANT, token)
 
     return len(stores.saver._run(fetch(find)))
@@ -185,9 +185,9 @@ def run_replaced(stores: Stores) -> int:
 
 def put_writes(stores: Stores, value: str = "new", *, replace: bool = True) -> None:
     rows = [LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'"{value}"'.encode())) for idx in range(2)]
-    saving = stores.saver._operations.versions.saving
-    version_key = keys.version_key("default", "c2")
-    stores.saver._run(saving.put_writes(TENANT, "thread", version_key, "task", rows, replace=replace))
+    saving = stores.saver._operations.graphs.saving
+    checkpoint_key = keys.checkpoint_key("default", "c2")
+    stores.saver._run(saving.put_writes(TENANT, "thread", checkpoint_key, "task", rows, replace=replace))
 
 
 def writes_put(stores: Stores) -> None:
@@ -196,8 +196,8 @@ def writes_put(stores: Stores) -> None:
 
 
 def writes_left(stores: Stores) -> Any:
-    loading = stores.saver._operations.versions.loading
-    return stores.saver._run(loading.writes(TENANT, "thread", keys.version_key("default", "c2"), None))
+    loading = stores.saver._operations.graphs.loading
+    return stores.saver._run(loading.writes(TENANT, "thread", keys.checkpoint_key("default", "c2"), None))
 
 
 def graphs_left(stores: Stores) -> Any:
@@ -210,7 +210,7 @@ def graphs_left(stores: Stores) -> Any:
 
 
 def delete_run(stores: Stores) -> Any:
-    return stores.saver._run(stores.saver._operations.versions.removing.delete_runs(TENANT, ["run"]))
+    return stores.saver._run(stores.saver._operations.graphs.removing.delete_runs(TENANT, ["run"]))
 
 
 def three_items(stores: Stores) -> None:

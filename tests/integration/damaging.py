@@ -43,7 +43,7 @@ class Damage:
     def hides(self) -> bool:
         """Whether queries may no longer find the row. Only reads of rows that build on it detect a missing row."""
         return self.column in {
-            "tenant", "thread_id", "ns_key", "version_key", "seq", "hidden", "expires_at", "task_key"
+            "tenant", "thread_id", "ns_key", "checkpoint_key", "seq", "hidden", "expires_at", "task_key"
         }  # fmt: skip
 
 

@@ -38,12 +38,12 @@ def assert_all_sound(connection: Any) -> None:
     """Verify all tables of the schema, of every prefix and kind."""
     tables = [name for (name,) in _rows(connection, "SHOW TABLES")]
     for table in tables:
-        if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
+        if table.endswith("graph_threads"):
+            assert_graphs_sound(connection, table.removesuffix("graph_threads"))
+        elif table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
             assert_sound(connection, table.removesuffix("threads"))
         if table.endswith("transcripts"):
             assert_transcripts_sound(connection, table.removesuffix("transcripts"))
-        if table.endswith("version_threads"):
-            assert_versions_sound(connection, table.removesuffix("version_threads"))
 
 
 def assert_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -95,20 +95,20 @@ def assert_transcripts_sound(connection: Any, prefix: str = "locus_") -> None:
     assert not counted, "items of no transcript"
 
 
-def assert_versions_sound(connection: Any, prefix: str = "locus_") -> None:
+def assert_graphs_sound(connection: Any, prefix: str = "locus_") -> None:
     """Verify the tables of graphs' checkpoints by raw SQL.
 
     Args:
         connection: A DB-API connection that has the schema selected.
         prefix: The tables' prefix.
     """
-    threads = {tuple(row) for row in _rows(connection, f"SELECT tenant, thread_id FROM `{prefix}version_threads`")}
+    threads = {tuple(row) for row in _rows(connection, f"SELECT tenant, thread_id FROM `{prefix}graph_threads`")}
     rows = _rows(
         connection,
-        "SELECT tenant, thread_id, ns_key, seq, stored_seq, hidden, sources, chunk IS NOT NULL, version_key,"
-        f" parent_key, needs FROM `{prefix}versions`",
+        "SELECT tenant, thread_id, ns_key, seq, stored_seq, hidden, sources, chunk IS NOT NULL, checkpoint_key,"
+        f" parent_key, needs FROM `{prefix}graph_checkpoints`",
     )
-    parts = {tuple(row) for row in _rows(connection, f"SELECT tenant, thread_id, part FROM `{prefix}version_parts`")}
+    parts = {tuple(row) for row in _rows(connection, f"SELECT tenant, thread_id, part FROM `{prefix}graph_parts`")}
     apart = set(parts)
     parts |= {(row[0], row[1], row[3] * OWN_PARTS) for row in rows if row[7]}
     visible = {(row[0], row[1]) for row in rows if row[5] == 0}
@@ -116,14 +116,18 @@ def assert_versions_sound(connection: Any, prefix: str = "locus_") -> None:
     assert {(row[0], row[1]) for row in rows} <= threads, "hidden checkpoints without a thread"
     used: set[tuple[Any, ...]] = set()
     needed = {(row[0], row[1], row[9]) for row in rows if row[10]}
-    for tenant, thread_id, _, seq, stored_seq, hidden, sources, _, version_key, _, _ in rows:
+    for tenant, thread_id, _, seq, stored_seq, hidden, sources, _, checkpoint_key, _, _ in rows:
         numbers = json.loads(sources)
         own = seq if stored_seq is None else stored_seq
         here = {(tenant, thread_id, own * OWN_PARTS + part if part < OWN_PARTS else part) for part in numbers}
         assert here <= parts, (thread_id, seq, "a part is gone")
         used |= here
         assert hidden in (0, 1), (thread_id, seq, "what is to be removed was left")
-        assert not hidden or (tenant, thread_id, version_key) in needed, (thread_id, seq, "hidden, and nobody needs it")
+        assert not hidden or (tenant, thread_id, checkpoint_key) in needed, (
+            thread_id,
+            seq,
+            "hidden, and nobody needs it",
+        )
     assert apart <= used, "parts that no checkpoint needs were left"
 
 

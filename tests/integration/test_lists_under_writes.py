@@ -137,7 +137,7 @@ async def test_a_graph_s_threads_are_listed_once_under_deletes(
 ) -> None:
     others = others_with_a_saver(make_config(driver="pymysql"))
     if not saved_lately:  # then rows determine the order, not the checkpoints of the last minute
-        for table, column in (("version_threads", "updated_at"), ("versions", "created_at")):
+        for table, column in (("graph_threads", "updated_at"), ("graph_checkpoints", "created_at")):
             run_sql(f"UPDATE {database}.locus_{table} SET {column} = {column} - INTERVAL 1 DAY")
     saver = open_saver(side)
     listed: list[str] = []
@@ -255,7 +255,7 @@ async def pages_of(read: Callable[[str | None], Any], others: Others, name: Call
         others.act()
 
 
-@pytest.mark.parametrize("family", ["dicts", "versions"])
+@pytest.mark.parametrize("family", ["dicts", "graphs"])
 async def test_the_inspector_s_threads_are_listed_once_under_deletes(make_config: MakeConfig, family: Any) -> None:
     config = make_config(driver="pymysql")
     others = others_with_a_store(config) if family == "dicts" else others_with_a_saver(config)

@@ -226,8 +226,8 @@ async def test_graphs(make_config: MakeConfig) -> None:
                 assert saver.get_tuple({"configurable": {"thread_id": name}}) is None, name
         assert plain(dicts.list_threads(limit=1_000)) == BOTH
         assert [one["checkpoint"]["kind"] for one in dicts.list_checkpoints(thread_id="plain 2")] == ["plain"]
-    await inspected(config, "versions", searched=True)
-    await inspected(config.model_copy(update={"tenant": "dicts"}), "versions", searched=True)
+    await inspected(config, "graphs", searched=True)
+    await inspected(config.model_copy(update={"tenant": "dicts"}), "graphs", searched=True)
 
 
 async def test_transcripts(make_config: MakeConfig) -> None:

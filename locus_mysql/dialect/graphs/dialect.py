@@ -1,4 +1,4 @@
-"""The statements about versions: `GraphDialect`."""
+"""The statements about graphs: `GraphDialect`."""
 
 from __future__ import annotations
 

@@ -27,23 +27,23 @@ SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
          WHERE t.tenant = %s AND {LIVE_THREAD}{conditions}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS t
-  LEFT JOIN LATERAL (SELECT v.checkpoint_id, v.metadata, v.created_at
-                       FROM {versions} v FORCE INDEX (newest)
-                      WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.hidden = 0
-                      ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
+  LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at
+                       FROM {checkpoints} c FORCE INDEX (newest)
+                      WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.hidden = 0
+                      ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                       LIMIT 1) AS newest ON TRUE
-  LEFT JOIN LATERAL (SELECT v.checkpoint_id, v.metadata
-                       FROM {versions} v FORCE INDEX (PRIMARY)
-                      WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.ns_key = %s AND v.hidden = 0
-                      ORDER BY v.tenant DESC, v.thread_id DESC, v.ns_key DESC, v.seq DESC
+  LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata
+                       FROM {checkpoints} c FORCE INDEX (PRIMARY)
+                      WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.ns_key = %s AND c.hidden = 0
+                      ORDER BY c.tenant DESC, c.thread_id DESC, c.ns_key DESC, c.seq DESC
                       LIMIT 1) AS root ON TRUE{sized}
  ORDER BY t.updated_at DESC, t.thread_id DESC
 """
 SIZES = "held.checkpoints, held.size_bytes + apart.size_bytes + written.size_bytes"
 SIZED = """
-  JOIN LATERAL (SELECT COALESCE(SUM(v.hidden = 0), 0) AS checkpoints, COALESCE(SUM({ROW_BYTES}), 0) AS size_bytes
-                  FROM {versions} v
-                 WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id) AS held
+  JOIN LATERAL (SELECT COALESCE(SUM(c.hidden = 0), 0) AS checkpoints, COALESCE(SUM({ROW_BYTES}), 0) AS size_bytes
+                  FROM {checkpoints} c
+                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id) AS held
   JOIN LATERAL (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0) AS size_bytes
                   FROM {parts} p
                  WHERE p.tenant = t.tenant AND p.thread_id = t.thread_id) AS apart
@@ -54,10 +54,10 @@ SIZED = """
 # There, a LATERAL table without rows to add up loses its thread, silently.
 OCEANBASE.instead_of(
     SIZES,
-    """(SELECT COALESCE(SUM(v.hidden = 0), 0)
-          FROM {versions} v WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id),
+    """(SELECT COALESCE(SUM(c.hidden = 0), 0)
+          FROM {checkpoints} c WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id),
        (SELECT COALESCE(SUM({ROW_BYTES}), 0)
-          FROM {versions} v WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id)
+          FROM {checkpoints} c WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id)
        + (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
             FROM {parts} p WHERE p.tenant = t.tenant AND p.thread_id = t.thread_id)
        + (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
@@ -82,51 +82,51 @@ AFTER = "\n           AND t.updated_at <= %s AND (t.updated_at < %s OR t.thread_
 
 # A thread's checkpoints in all namespaces, the newest first; each with its parent, if that exists and is not hidden.
 HISTORY = """
-SELECT v.seq, v.ns, v.checkpoint_id, p.checkpoint_id, v.created_at, {ROW_BYTES} + {PARTS_OF_ROW}, v.metadata
-  FROM {versions} v FORCE INDEX (newest)
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
-  LEFT JOIN {versions} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id AND p.version_key = v.parent_key
+SELECT c.seq, c.ns, c.checkpoint_id, p.checkpoint_id, c.created_at, {ROW_BYTES} + {PARTS_OF_ROW}, c.metadata
+  FROM {checkpoints} c FORCE INDEX (newest)
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+  LEFT JOIN {checkpoints} p ON p.tenant = c.tenant AND p.thread_id = c.thread_id AND p.checkpoint_key = c.parent_key
                         AND p.hidden = 0
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND {LIVE_THREAD}{conditions}
- ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0 AND {LIVE_THREAD}{conditions}
+ ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
  LIMIT %s
 """
-BEFORE = " AND v.seq < %s"
-THIS = " AND v.version_key = %s"
-NEWEST_OF = " AND v.ns_key = %s"
-BY = " AND v.created_at <= %s"
+BEFORE = " AND c.seq < %s"
+THIS = " AND c.checkpoint_key = %s"
+NEWEST_OF = " AND c.ns_key = %s"
+BY = " AND c.created_at <= %s"
 
 # A namespace's checkpoints without their parts, the newest first: walks the primary key backwards.
 OUTLINES = """
-SELECT COALESCE(v.stored_seq, v.seq), v.checkpoint_id, IF(v.unlinked, NULL, v.parent_id), v.created_at, v.payload,
-       v.metadata, v.version_key, v.parent_key, v.needs
-  FROM {versions} v FORCE INDEX (PRIMARY)
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND {LIVE_THREAD}{conditions}
- ORDER BY v.tenant DESC, v.thread_id DESC, v.ns_key DESC, v.seq DESC
+SELECT COALESCE(c.stored_seq, c.seq), c.checkpoint_id, IF(c.unlinked, NULL, c.parent_id), c.created_at, c.payload,
+       c.metadata, c.checkpoint_key, c.parent_key, c.needs
+  FROM {checkpoints} c FORCE INDEX (PRIMARY)
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.ns_key = %s AND c.hidden = 0 AND {LIVE_THREAD}{conditions}
+ ORDER BY c.tenant DESC, c.thread_id DESC, c.ns_key DESC, c.seq DESC
  LIMIT %s
 """
 
 # Checkpoints whose metadata contains a pair, newest first, among the newest checkpoints of the threads saved last.
 # Graphs' metadata has no index.
 BY_METADATA = """
-SELECT t.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, v.size_bytes, v.metadata
+SELECT t.thread_id, c.ns, c.checkpoint_id, NULL, c.created_at, c.size_bytes, c.metadata
   FROM (SELECT t.tenant, t.thread_id
           FROM {threads} t
          WHERE t.tenant = %s AND {LIVE_THREAD}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS t
-  JOIN LATERAL (SELECT v.ns, v.checkpoint_id, v.created_at, {ROW_BYTES} AS size_bytes, v.metadata, v.seq
-                  FROM {versions} v FORCE INDEX (newest)
-                 WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.hidden = 0
-                 ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
-                 LIMIT %s) AS v
- WHERE v.metadata IS NOT NULL{holds}
- ORDER BY v.created_at DESC, v.seq DESC
+  JOIN LATERAL (SELECT c.ns, c.checkpoint_id, c.created_at, {ROW_BYTES} AS size_bytes, c.metadata, c.seq
+                  FROM {checkpoints} c FORCE INDEX (newest)
+                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.hidden = 0
+                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+                 LIMIT %s) AS c
+ WHERE c.metadata IS NOT NULL{holds}
+ ORDER BY c.created_at DESC, c.seq DESC
  LIMIT %s
 """
 # JSON_VALID, like JSON_CONTAINS, fails with error 3157 if metadata is nested more than 100 deep.
-HOLDS = " AND IF(JSON_VALID(v.metadata), JSON_CONTAINS(v.metadata, %s), FALSE)"
+HOLDS = " AND IF(JSON_VALID(c.metadata), JSON_CONTAINS(c.metadata, %s), FALSE)"
 
 # A value that changes with each save, removal and write of a task. Reads two rows and an index entry of each thread.
 MARKERS = """
@@ -134,12 +134,12 @@ SELECT t.thread_id, CONCAT_WS('-', HEX(t.epoch), newest.seq,
                               (SELECT CONCAT(COUNT(*), '-', MAX(w.created_at))
                                  FROM {writes} w
                                 WHERE w.tenant = t.tenant AND w.thread_id = t.thread_id
-                                  AND w.version_key = newest.version_key))
+                                  AND w.checkpoint_key = newest.checkpoint_key))
   FROM {threads} t
-  LEFT JOIN LATERAL (SELECT v.seq, v.version_key
-                       FROM {versions} v FORCE INDEX (newest)
-                      WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id
-                      ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
+  LEFT JOIN LATERAL (SELECT c.seq, c.checkpoint_key
+                       FROM {checkpoints} c FORCE INDEX (newest)
+                      WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id
+                      ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                       LIMIT 1) AS newest ON TRUE
  WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE_THREAD}
 """
@@ -210,7 +210,7 @@ class OutlineRow(NamedTuple):
     created_at: datetime
     payload: bytes
     metadata: str | None
-    version_key: bytes
+    checkpoint_key: bytes
     parent_key: bytes | None
     needs: int
 
@@ -306,10 +306,10 @@ class InspectionStatements(Statements):
         return Query(self._text(HISTORY, conditions=conditions), (tenant, thread_id, *params, limit), row=HistoryRow)
 
     def checkpoint(
-        self, tenant: str, thread_id: str, ns_key: bytes, version_key: bytes | None, until: str | None
+        self, tenant: str, thread_id: str, ns_key: bytes, checkpoint_key: bytes | None, until: str | None
     ) -> Query[HistoryRow]:
         """Return one checkpoint, or the newest of a namespace; saved by a time, if given."""
-        conditions, params = (NEWEST_OF, [ns_key]) if version_key is None else (THIS, [version_key])
+        conditions, params = (NEWEST_OF, [ns_key]) if checkpoint_key is None else (THIS, [checkpoint_key])
         known: list[Param] = [tenant, thread_id, *params]
         if until is not None:
             conditions += BY

@@ -12,16 +12,16 @@ from ..statement import Statement
 
 # The tokens of the saves that wrote the rows which are about to be removed, if these saves may still be repeated. A row
 # that was replaced has several tokens but not the time of each, so all of them are recorded.
-TOKENS_OF_ROWS = """SELECT v.tenant, SUBSTRING(v.tokens, 16 * slot.number + 1, 16), UTC_TIMESTAMP(6)
-  FROM {versions} v
+TOKENS_OF_ROWS = """SELECT c.tenant, SUBSTRING(c.tokens, 16 * slot.number + 1, 16), UTC_TIMESTAMP(6)
+  FROM {checkpoints} c
   JOIN (SELECT 0 AS number UNION ALL SELECT 1) slot
-    ON 16 * slot.number + 16 <= LENGTH(v.tokens)
- WHERE v.tenant = %s AND v.thread_id = %s
-   AND (v.created_at > UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND OR LENGTH(v.tokens) >= 32){which}"""
-IF_MARKED = "\n   AND v.hidden = 2"
+    ON 16 * slot.number + 16 <= LENGTH(c.tokens)
+ WHERE c.tenant = %s AND c.thread_id = %s
+   AND (c.created_at > UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND OR LENGTH(c.tokens) >= 32){which}"""
+IF_MARKED = "\n   AND c.hidden = 2"
 IF_EXPIRED = """
    AND EXISTS (SELECT 1 FROM {threads} t
-                WHERE t.tenant = v.tenant AND t.thread_id = v.thread_id AND t.expires_at <= UTC_TIMESTAMP(6))"""
+                WHERE t.tenant = c.tenant AND t.thread_id = c.thread_id AND t.expires_at <= UTC_TIMESTAMP(6))"""
 
 # After a save with replacement: its token, if it replaced a checkpoint of the same id.
 IF_REPLACED = "SELECT %s, %s, UTC_TIMESTAMP(6) FROM DUAL WHERE {AFFECTED} = 2"

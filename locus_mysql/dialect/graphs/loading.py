@@ -23,10 +23,10 @@ WITH k AS ({chosen}){HEADS}
 # The newest checkpoint of a namespace: the last one in the primary key that is not hidden.
 NEWEST = """
 SELECT {KEYS}
-  FROM {versions} v
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND {LIVE_THREAD}
- ORDER BY v.seq DESC
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.ns_key = %s AND c.hidden = 0 AND {LIVE_THREAD}
+ ORDER BY c.seq DESC
  LIMIT 1
 """
 
@@ -34,41 +34,41 @@ SELECT {KEYS}
 # 1210 (9.7.4).
 NAMED = """
 SELECT {KEYS}
-  FROM {versions} v
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND v.hidden = 0 AND {LIVE_THREAD}
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s AND c.hidden = 0 AND {LIVE_THREAD}
  LIMIT 1
 """
 
 # Newest first, within a thread by seq. {conditions} are the caller's conditions.
 CHOSEN = """
 SELECT {KEYS}
-  FROM {versions} v
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND {LIVE_THREAD}{conditions}
- ORDER BY v.seq DESC
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0 AND {LIVE_THREAD}{conditions}
+ ORDER BY c.seq DESC
  LIMIT %s
 """
 
-OF_NAMESPACE = "\n   AND v.ns_key = %s"
-OF_ID = "\n   AND v.checkpoint_id = %s"
-BEFORE_SEQ = "\n   AND v.seq < %s"
+OF_NAMESPACE = "\n   AND c.ns_key = %s"
+OF_ID = "\n   AND c.checkpoint_id = %s"
+BEFORE_SEQ = "\n   AND c.seq < %s"
 
 # Stored before the checkpoint of a key; none if that does not exist. MySQL makes this a join, which reports a kill: see
 # docs/design/writes.md.
 BEFORE = """
-   AND EXISTS (SELECT 1 FROM {versions} b
-                WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s AND b.seq > v.seq)"""
+   AND EXISTS (SELECT 1 FROM {checkpoints} b
+                WHERE b.tenant = %s AND b.thread_id = %s AND b.checkpoint_key = %s AND b.seq > c.seq)"""
 # LangGraph compares ids, which contain the client's time, even with those of other namespaces.
-BEFORE_ID = "\n   AND v.checkpoint_id < %s"
-MATCHING = "\n   AND v.metadata IS NOT NULL AND JSON_CONTAINS(v.metadata, %s)"
+BEFORE_ID = "\n   AND c.checkpoint_id < %s"
+MATCHING = "\n   AND c.metadata IS NOT NULL AND JSON_CONTAINS(c.metadata, %s)"
 
 HEADS = """
-SELECT 0 AS kind, v.thread_id, CAST(v.seq AS SIGNED) AS seq, CAST(k.stored_seq AS SIGNED) AS number, v.version_key,
-       v.checkpoint_id AS text1, v.parent_id AS text2, v.ns AS text3, v.payload, v.metadata, v.created_at, k.epoch,
-       LEFT(v.tokens, 16), v.needs + 4 * v.unlinked, IF(v.needs = 2, v.parent_key, NULL)
+SELECT 0 AS kind, c.thread_id, CAST(c.seq AS SIGNED) AS seq, CAST(k.stored_seq AS SIGNED) AS number, c.checkpoint_key,
+       c.checkpoint_id AS text1, c.parent_id AS text2, c.ns AS text3, c.payload, c.metadata, c.created_at, k.epoch,
+       LEFT(c.tokens, 16), c.needs + 4 * c.unlinked, IF(c.needs = 2, c.parent_key, NULL)
   FROM k
-  JOIN {versions} v ON v.tenant = %s AND v.thread_id = k.thread_id AND v.ns_key = k.ns_key AND v.seq = k.seq
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = k.thread_id AND c.ns_key = k.ns_key AND c.seq = k.seq
 """
 
 # The parts that the reader lacks, each in the table of parts or in a row. {known} leaves out those that it has, unless
@@ -79,7 +79,7 @@ SELECT 1, NULL, NULL, CAST({PART} AS SIGNED), NULL, NULL, NULL, NULL, COALESCE(p
   FROM k
   JOIN {SOURCES}
   LEFT JOIN {parts} p ON p.tenant = %s AND p.thread_id = k.thread_id AND p.part = {PART}
-  LEFT JOIN {versions} o ON o.tenant = %s AND o.thread_id = k.thread_id AND o.ns_key = k.ns_key AND o.seq = {ROW}
+  LEFT JOIN {checkpoints} o ON o.tenant = %s AND o.thread_id = k.thread_id AND o.ns_key = k.ns_key AND o.seq = {ROW}
  WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL{known}
 """
 NOT_KNOWN = "\n   AND NOT (k.epoch = %s AND FIND_IN_SET({PART}, %s) > 0)"
@@ -95,29 +95,29 @@ SELECT 1, n.thread_id, NULL, CAST(n.part AS SIGNED), NULL, NULL, NULL, NULL, COA
   FROM (SELECT DISTINCT k.thread_id, k.ns_key, {PART} AS part, {ROW} AS seq
           FROM k JOIN {SOURCES} WHERE 1{known}) n
   LEFT JOIN {parts} p ON p.tenant = %s AND p.thread_id = n.thread_id AND p.part = n.part
-  LEFT JOIN {versions} o ON o.tenant = %s AND o.thread_id = n.thread_id AND o.ns_key = n.ns_key AND o.seq = n.seq
+  LEFT JOIN {checkpoints} o ON o.tenant = %s AND o.thread_id = n.thread_id AND o.ns_key = n.ns_key AND o.seq = n.seq
  WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL
 """
 
 # For one checkpoint, both kinds of writes are read at once, which saves a tenth of the statement's time.
 WRITES_OF_ONE = """
-SELECT IF(w.version_key = k.version_key, 2, 3), w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel,
+SELECT IF(w.checkpoint_key = k.checkpoint_key, 2, 3), w.thread_id, NULL, w.idx, k.checkpoint_key, w.task_id, w.channel,
        w.task_path, w.payload, NULL, NULL, NULL, NULL, NULL, NULL
   FROM k
   JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id
-                 AND w.version_key IN (k.version_key, IF(k.needs = 2, k.parent_key, k.version_key))
+                 AND w.checkpoint_key IN (k.checkpoint_key, IF(k.needs = 2, k.parent_key, k.checkpoint_key))
 """
 
 WRITES_OF_SEVERAL = """
-SELECT 2, w.thread_id, NULL, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL,
+SELECT 2, w.thread_id, NULL, w.idx, w.checkpoint_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL,
        NULL, NULL, NULL
   FROM k
-  JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id AND w.version_key = k.version_key
+  JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id AND w.checkpoint_key = k.checkpoint_key
  UNION ALL
-SELECT 3, w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL,
+SELECT 3, w.thread_id, NULL, w.idx, k.checkpoint_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL,
        NULL, NULL, NULL
   FROM k
-  JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id AND w.version_key = k.parent_key
+  JOIN {writes} w ON w.tenant = %s AND w.thread_id = k.thread_id AND w.checkpoint_key = k.parent_key
  WHERE k.needs = 2
 """
 
@@ -140,54 +140,54 @@ OF_SEVERAL = {"HEADS": HEADS, "PARTS": PARTS_OF_SEVERAL, "WRITES": WRITES_OF_SEV
 
 # The columns of a checkpoint that a save based on it needs. Hidden ones are included.
 BASE = """
-SELECT CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.payload, t.epoch, LEFT(v.tokens, 16), v.parent_key, v.needs,
-       CRC32(v.metadata)
-  FROM {versions} v
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s
+SELECT CAST(COALESCE(c.stored_seq, c.seq) AS SIGNED), c.payload, t.epoch, LEFT(c.tokens, 16), c.parent_key, c.needs,
+       CRC32(c.metadata)
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s
    AND {LIVE_THREAD}
 """
 
 # A number of ancestors of a checkpoint, hidden ones too, with their writes to some channels.
 ANCESTORS = """
-WITH RECURSIVE line (depth, ns_key, seq, version_key, parent_key) AS (
-  SELECT 0, v.ns_key, v.seq, v.version_key, v.parent_key
-    FROM {versions} v
-    JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
-   WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s
+WITH RECURSIVE line (depth, ns_key, seq, checkpoint_key, parent_key) AS (
+  SELECT 0, c.ns_key, c.seq, c.checkpoint_key, c.parent_key
+    FROM {checkpoints} c
+    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s
      AND {LIVE_THREAD}
   UNION ALL
-  SELECT line.depth + 1, v.ns_key, v.seq, v.version_key, v.parent_key
+  SELECT line.depth + 1, c.ns_key, c.seq, c.checkpoint_key, c.parent_key
     FROM line
-    JOIN {versions} v ON v.tenant = %s AND v.thread_id = %s AND v.version_key = line.parent_key
-   WHERE line.depth < %s AND line.parent_key <> line.version_key
+    JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = line.parent_key
+   WHERE line.depth < %s AND line.parent_key <> line.checkpoint_key
 )
-SELECT 0, line.depth, CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.version_key, v.checkpoint_id, NULL, NULL,
-       v.payload, v.parent_key, v.needs, CRC32(v.metadata)
+SELECT 0, line.depth, CAST(COALESCE(c.stored_seq, c.seq) AS SIGNED), c.checkpoint_key, c.checkpoint_id, NULL, NULL,
+       c.payload, c.parent_key, c.needs, CRC32(c.metadata)
   FROM line
-  JOIN {versions} v ON v.tenant = %s AND v.thread_id = %s AND v.ns_key = line.ns_key AND v.seq = line.seq
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.ns_key = line.ns_key AND c.seq = line.seq
  UNION ALL
-SELECT 2, line.depth, w.idx, w.version_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL
+SELECT 2, line.depth, w.idx, w.checkpoint_key, w.task_id, w.channel, w.task_path, w.payload, NULL, NULL, NULL
   FROM line
-  JOIN {writes} w ON w.tenant = %s AND w.thread_id = %s AND w.version_key = line.version_key
+  JOIN {writes} w ON w.tenant = %s AND w.thread_id = %s AND w.checkpoint_key = line.checkpoint_key
  WHERE line.depth > 0 AND w.channel IN ({channels})
 """
 
-KEYS = "SELECT v.version_key FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0"
+KEYS = "SELECT c.checkpoint_key FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0"
 
 READ_PARTS = """
 SELECT p.part, p.chunk FROM {parts} p
  WHERE p.tenant = %s AND p.thread_id = %s AND p.part IN ({numbers})
  UNION ALL
-SELECT v.seq * {OWN_PARTS}, v.chunk FROM {versions} v
- WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.seq IN ({rows}) AND v.chunk IS NOT NULL
+SELECT c.seq * {OWN_PARTS}, c.chunk FROM {checkpoints} c
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.ns_key = %s AND c.seq IN ({rows}) AND c.chunk IS NOT NULL
 """
 
 READ_WRITES = """
 SELECT w.task_id, w.idx, w.channel, w.task_path, w.payload
   FROM {writes} w
   LEFT JOIN {threads} t ON t.tenant = w.tenant AND t.thread_id = w.thread_id
- WHERE w.tenant = %s AND w.thread_id = %s AND w.version_key = %s
+ WHERE w.tenant = %s AND w.thread_id = %s AND w.checkpoint_key = %s
    AND {LIVE_THREAD}{task}
 """
 OF_TASK = "\n   AND w.task_key = %s"
@@ -201,7 +201,7 @@ class LoadingStatements(Statements):
         tenant: str,
         thread_id: str,
         ns_key: bytes,
-        version_key: bytes | None,
+        checkpoint_key: bytes | None,
         known: tuple[bytes, Sequence[int]] | None,
     ) -> Query[LoadedRow]:
         """A checkpoint, or the newest of a namespace, with its parts and writes.
@@ -210,12 +210,12 @@ class LoadingStatements(Statements):
             tenant: The thread's tenant.
             thread_id: The thread.
             ns_key: The namespace.
-            version_key: The checkpoint; None for the newest.
+            checkpoint_key: The checkpoint; None for the newest.
             known: An epoch, and parts that need not be sent if it lasts.
         """
-        key: Param = ns_key if version_key is None else version_key
+        key: Param = ns_key if checkpoint_key is None else checkpoint_key
         leave_out, known_params = _left_out(known)
-        text = self._text(READ, chosen=NEWEST if version_key is None else NAMED, known=leave_out, **OF_ONE)
+        text = self._text(READ, chosen=NEWEST if checkpoint_key is None else NAMED, known=leave_out, **OF_ONE)
         return Query(text, (tenant, thread_id, key, tenant, tenant, tenant, *known_params, tenant), row=LoadedRow)
 
     def list(
@@ -270,15 +270,15 @@ class LoadingStatements(Statements):
         text = self._text(READ, chosen=CHOSEN, conditions=conditions, known=leave_out, **OF_SEVERAL)
         return Query(text, (*params, limit, tenant, *known_params, tenant, tenant, tenant, tenant), row=LoadedRow)
 
-    def base(self, tenant: str, thread_id: str, version_key: bytes) -> Query[BaseRow]:
+    def base(self, tenant: str, thread_id: str, checkpoint_key: bytes) -> Query[BaseRow]:
         """Return a checkpoint to build on.
 
         Seq of its parts, payload, epoch of the thread, token, parent's key, needs, checksum of the metadata.
         """
-        return Query(self._text(BASE), (tenant, thread_id, version_key), row=BaseRow)
+        return Query(self._text(BASE), (tenant, thread_id, checkpoint_key), row=BaseRow)
 
     def ancestors(
-        self, tenant: str, thread_id: str, version_key: bytes, depth: int, channels: Sequence[str]
+        self, tenant: str, thread_id: str, checkpoint_key: bytes, depth: int, channels: Sequence[str]
     ) -> Query[LineRow]:
         """A checkpoint and its ancestors.
 
@@ -288,13 +288,13 @@ class LoadingStatements(Statements):
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            version_key: The checkpoint.
+            checkpoint_key: The checkpoint.
             depth: Ancestors at most.
             channels: Writes to these are read; at least one.
         """
         key = (tenant, thread_id)
         text = self._text(ANCESTORS, channels=placeholders(len(channels)))
-        return Query(text, (*key, version_key, *key, depth, *key, *key, *channels), row=LineRow)
+        return Query(text, (*key, checkpoint_key, *key, depth, *key, *key, *channels), row=LineRow)
 
     def keys(self, tenant: str, thread_id: str) -> Query[KeyRow]:
         """The keys of a thread's checkpoints."""
@@ -306,10 +306,10 @@ class LoadingStatements(Statements):
         text = self._text(READ_PARTS, numbers=placeholders(len(parts)), rows=placeholders(len(rows)) or "NULL")
         return Query(text, (tenant, thread_id, *parts, tenant, thread_id, ns_key, *rows), row=PartRow)
 
-    def writes(self, tenant: str, thread_id: str, version_key: bytes, task_key: bytes | None) -> Query[TaskWriteRow]:
+    def writes(self, tenant: str, thread_id: str, checkpoint_key: bytes, task_key: bytes | None) -> Query[TaskWriteRow]:
         """A checkpoint's writes, or those of one task: task, index, channel, path, payload."""
         text = self._text(READ_WRITES, task="" if task_key is None else OF_TASK)
-        params: tuple[Param, ...] = (tenant, thread_id, version_key)
+        params: tuple[Param, ...] = (tenant, thread_id, checkpoint_key)
         return Query(text, params if task_key is None else (*params, task_key), row=TaskWriteRow)
 
 

@@ -15,10 +15,10 @@ COUNT = "SELECT COUNT(*) FROM {threads} t WHERE t.tenant = %s"
 # Sizes of a sample of threads, chosen by a hash of their ids. Writes, and parts of removed rows, have no day.
 DAYS = """
 SELECT saved.day, SUM(saved.hidden = 0), SUM(saved.size_bytes), SUM(saved.parts_bytes)
-  FROM (SELECT CAST(DATE(v.created_at) AS CHAR) AS day, v.hidden, {ROW_BYTES} AS size_bytes,
+  FROM (SELECT CAST(DATE(c.created_at) AS CHAR) AS day, c.hidden, {ROW_BYTES} AS size_bytes,
                {PARTS_OF_ROW} AS parts_bytes
           FROM {threads} t
-          STRAIGHT_JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+          STRAIGHT_JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
          WHERE t.tenant = %s AND {SAMPLED}) AS saved
  GROUP BY saved.day
  ORDER BY saved.day
@@ -40,7 +40,7 @@ SELECT MAX((SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
 LARGEST = """
 SELECT taken.thread_id
   FROM (SELECT t.thread_id, {ROW_BYTES} AS size_bytes
-          FROM {threads} t STRAIGHT_JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+          FROM {threads} t STRAIGHT_JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
          WHERE t.tenant = %s AND {SAMPLED}
          UNION ALL
         SELECT t.thread_id, LENGTH(p.chunk)

@@ -23,35 +23,35 @@ SELECT t.thread_id
 COUNT = """
 SELECT COUNT(*)
   FROM {threads} t
-  JOIN {versions} v ON v.tenant = t.tenant AND v.thread_id = t.thread_id
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE t.tenant = %s AND t.thread_id LIKE %s AND {LIVE_THREAD}
 """
 
 # Relies on the index newest.
 NEXT = """
 SELECT {KEYS}
-  FROM {versions} v
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.seq > %s AND {LIVE_THREAD}
- ORDER BY v.seq
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq > %s AND {LIVE_THREAD}
+ ORDER BY c.seq
  LIMIT %s
 """
 
 # The columns that `NEXT` does not return, of the same checkpoints or, with the limit of a thread, of all.
 MARKS = """
-SELECT CAST(v.seq AS SIGNED), v.version_key, v.checkpoint_id, v.hidden, v.run_key, v.created_at
-  FROM {versions} v
-  JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.seq > %s AND {LIVE_THREAD}
- ORDER BY v.seq
+SELECT CAST(c.seq AS SIGNED), c.checkpoint_key, c.checkpoint_id, c.hidden, c.run_key, c.created_at
+  FROM {checkpoints} c
+  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq > %s AND {LIVE_THREAD}
+ ORDER BY c.seq
  LIMIT %s
 """
 
 # Writing it twice changes nothing, so a late packet is safe. The token is that of the save, so that another checkpoint
 # of the same id, saved since, keeps its own columns.
 MARK = """
-UPDATE {versions} SET created_at = %s, hidden = %s, run_key = %s
- WHERE tenant = %s AND thread_id = %s AND version_key = %s AND LOCATE(%s, tokens) > 0
+UPDATE {checkpoints} SET created_at = %s, hidden = %s, run_key = %s
+ WHERE tenant = %s AND thread_id = %s AND checkpoint_key = %s AND LOCATE(%s, tokens) > 0
 """
 
 #: The limit of a statement that reads all checkpoints of a thread.
@@ -62,7 +62,7 @@ class MarkRow(NamedTuple):
     """The columns of a checkpoint beside its content."""
 
     seq: int
-    version_key: bytes
+    checkpoint_key: bytes
     checkpoint_id: str
     hidden: int
     run_key: bytes | None
@@ -94,7 +94,7 @@ class MovingStatements(Statements):
         self,
         tenant: str,
         thread_id: str,
-        version_key: bytes,
+        checkpoint_key: bytes,
         token: bytes,
         *,
         created_at: str,
@@ -102,4 +102,4 @@ class MovingStatements(Statements):
         run_key: bytes | None,
     ) -> Statement:
         """Give a checkpoint that was just saved its original time, run and visibility."""
-        return Statement(self._text(MARK), (created_at, hidden, run_key, tenant, thread_id, version_key, token))
+        return Statement(self._text(MARK), (created_at, hidden, run_key, tenant, thread_id, checkpoint_key, token))

@@ -21,12 +21,12 @@ BaseKey: TypeAlias = tuple[bytes, bytes]
 OWN_CHUNK_BYTES = 262_144
 
 
-class VersionRow(NamedTuple):
+class GraphCheckpointRow(NamedTuple):
     """A checkpoint to insert, without its thread and seq.
 
     Args:
         ns_key: Digest of the namespace.
-        version_key: Digest of namespace and id.
+        checkpoint_key: Digest of namespace and id.
         parent_key: The parent's, or None.
         checkpoint_id: The id.
         parent_id: The parent's id, or None.
@@ -41,7 +41,7 @@ class VersionRow(NamedTuple):
     """
 
     ns_key: bytes
-    version_key: bytes
+    checkpoint_key: bytes
     parent_key: bytes | None
     checkpoint_id: str
     parent_id: str | None
@@ -58,7 +58,7 @@ class VersionRow(NamedTuple):
     def params(self) -> tuple[Param, ...]:
         """Return the values in the order of the insert statement, after tenant, thread and namespace."""
         return (
-            self.version_key,
+            self.checkpoint_key,
             self.parent_key,
             self.checkpoint_id,
             self.parent_id,

@@ -14,15 +14,15 @@ NEWEST_OF_EACH = """
 (SELECT t.tenant, t.thread_id, IF(root.seq IS NULL, newest.ns_key, %s) AS ns_key,
         COALESCE(root.seq, newest.seq) AS seq
    FROM {threads} t
-   LEFT JOIN LATERAL (SELECT v.seq
-                        FROM {versions} v FORCE INDEX (PRIMARY)
-                       WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.ns_key = %s AND v.hidden = 0
-                       ORDER BY v.tenant DESC, v.thread_id DESC, v.ns_key DESC, v.seq DESC
+   LEFT JOIN LATERAL (SELECT c.seq
+                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
+                       WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.ns_key = %s AND c.hidden = 0
+                       ORDER BY c.tenant DESC, c.thread_id DESC, c.ns_key DESC, c.seq DESC
                        LIMIT 1) AS root ON TRUE
-   LEFT JOIN LATERAL (SELECT v.ns_key, v.seq
-                        FROM {versions} v FORCE INDEX (newest)
-                       WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.hidden = 0
-                       ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
+   LEFT JOIN LATERAL (SELECT c.ns_key, c.seq
+                        FROM {checkpoints} c FORCE INDEX (newest)
+                       WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.hidden = 0
+                       ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                        LIMIT 1) AS newest ON TRUE
   WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE_THREAD}
   LIMIT %s) AS k
@@ -30,19 +30,20 @@ NEWEST_OF_EACH = """
 
 # Its row, without its parts.
 HEADS = """
-SELECT v.thread_id, v.ns_key, COALESCE(v.stored_seq, v.seq), v.version_key, v.parent_key, v.needs, v.payload, v.metadata
+SELECT c.thread_id, c.ns_key, COALESCE(c.stored_seq, c.seq), c.checkpoint_key, c.parent_key, c.needs, c.payload,
+       c.metadata
   FROM {newest}
-  JOIN {versions} v ON v.tenant = k.tenant AND v.thread_id = k.thread_id AND v.ns_key = k.ns_key AND v.seq = k.seq
+  JOIN {checkpoints} c ON c.tenant = k.tenant AND c.thread_id = k.thread_id AND c.ns_key = k.ns_key AND c.seq = k.seq
 """
 
 # The pending writes that show why it stopped, or that are several in one row.
 STOPPED = """
-SELECT w.thread_id, w.version_key, w.task_id, w.idx, w.channel, w.task_path, w.payload
+SELECT w.thread_id, w.checkpoint_key, w.task_id, w.idx, w.channel, w.task_path, w.payload
   FROM {newest}
-  JOIN {versions} v ON v.tenant = k.tenant AND v.thread_id = k.thread_id AND v.ns_key = k.ns_key AND v.seq = k.seq
+  JOIN {checkpoints} c ON c.tenant = k.tenant AND c.thread_id = k.thread_id AND c.ns_key = k.ns_key AND c.seq = k.seq
   JOIN LATERAL (SELECT w.*
                   FROM {writes} w
-                 WHERE w.tenant = v.tenant AND w.thread_id = v.thread_id AND w.version_key = v.version_key
+                 WHERE w.tenant = c.tenant AND w.thread_id = c.thread_id AND w.checkpoint_key = c.checkpoint_key
                    AND w.channel IN ('', '__interrupt__', '__error__') AND LENGTH(w.payload) <= {bytes}
                  LIMIT {each}) AS w
 """
@@ -54,7 +55,7 @@ SELECT n.thread_id, n.part, COALESCE(p.chunk, o.chunk)
                                       ns_key VARCHAR(32) PATH '$[1]',
                                       part BIGINT UNSIGNED PATH '$[2]')) AS n
   LEFT JOIN {parts} p ON p.tenant = %s AND p.thread_id = n.thread_id AND p.part = n.part
-  LEFT JOIN {versions} o ON o.tenant = %s AND o.thread_id = n.thread_id AND o.ns_key = UNHEX(n.ns_key)
+  LEFT JOIN {checkpoints} o ON o.tenant = %s AND o.thread_id = n.thread_id AND o.ns_key = UNHEX(n.ns_key)
                         AND o.seq = n.part DIV {OWN_PARTS} AND o.stored_seq IS NULL
  WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL
 """
@@ -66,7 +67,7 @@ class HeadRow(NamedTuple):
     thread_id: str
     ns_key: bytes
     stored_seq: int
-    version_key: bytes
+    checkpoint_key: bytes
     parent_key: bytes | None
     needs: int
     payload: bytes
@@ -77,7 +78,7 @@ class StoppedRow(NamedTuple):
     """A pending write at it."""
 
     thread_id: str
-    version_key: bytes
+    checkpoint_key: bytes
     task_id: str
     idx: int
     channel: str

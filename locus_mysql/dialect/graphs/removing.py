@@ -9,111 +9,113 @@ from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 from .result_rows import ThreadRow
 
-HIDE_NAMED = "UPDATE {versions} v SET v.hidden = 1 WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s"
+HIDE_NAMED = (
+    "UPDATE {checkpoints} c SET c.hidden = 1 WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s"
+)
 
 # Relies on the index runs.
 HIDE_RUNS = """
-UPDATE {versions} v SET v.hidden = 1
- WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.thread_id = %s AND v.hidden = 0
+UPDATE {checkpoints} c SET c.hidden = 1
+ WHERE c.tenant = %s AND c.run_key IN ({runs}) AND c.thread_id = %s AND c.hidden = 0
 """
 
 # All but a number of the newest in each namespace, or in one.
 HIDE_OLDER = """
-UPDATE {versions} v
+UPDATE {checkpoints} c
   JOIN (SELECT x.ns_key, x.seq,
                ROW_NUMBER() OVER (PARTITION BY x.ns_key ORDER BY x.seq DESC) AS row_no
-          FROM {versions} x
+          FROM {checkpoints} x
          WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0{namespace}) o
-    ON o.ns_key = v.ns_key AND o.seq = v.seq
-   SET v.hidden = 1
- WHERE v.tenant = %s AND v.thread_id = %s AND o.row_no > %s
+    ON o.ns_key = c.ns_key AND o.seq = c.seq
+   SET c.hidden = 1
+ WHERE c.tenant = %s AND c.thread_id = %s AND o.row_no > %s
 """
 OF_NAMESPACE = " AND x.ns_key = %s"
 
 # Those older than an age, except the newest of each namespace.
 HIDE_BEFORE = """
-UPDATE {versions} v
+UPDATE {checkpoints} c
   JOIN (SELECT x.ns_key, MAX(x.seq) AS seq
-          FROM {versions} x
+          FROM {checkpoints} x
          WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0
          GROUP BY x.ns_key) newest
-    ON newest.ns_key = v.ns_key AND v.seq < newest.seq
-   SET v.hidden = 1
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0
-   AND v.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+    ON newest.ns_key = c.ns_key AND c.seq < newest.seq
+   SET c.hidden = 1
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0
+   AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
 
 # Threads of which HIDE_BEFORE hides any, in the order of the primary key.
 THREADS_BEFORE = """
-SELECT DISTINCT v.thread_id
-  FROM {versions} v
- WHERE v.tenant = %s AND v.thread_id > %s AND v.hidden = 0
-   AND v.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
-   AND EXISTS (SELECT 1 FROM {versions} n
-                WHERE n.tenant = v.tenant AND n.thread_id = v.thread_id AND n.ns_key = v.ns_key AND n.seq > v.seq
+SELECT DISTINCT c.thread_id
+  FROM {checkpoints} c
+ WHERE c.tenant = %s AND c.thread_id > %s AND c.hidden = 0
+   AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
+   AND EXISTS (SELECT 1 FROM {checkpoints} n
+                WHERE n.tenant = c.tenant AND n.thread_id = c.thread_id AND n.ns_key = c.ns_key AND n.seq > c.seq
                   AND n.hidden = 0)
- ORDER BY v.thread_id
+ ORDER BY c.thread_id
  LIMIT %s
 """
 
 HIDE_BROKEN = """
-UPDATE {versions} x
-  JOIN (SELECT DISTINCT v.ns_key, v.seq
+UPDATE {checkpoints} x
+  JOIN (SELECT DISTINCT c.ns_key, c.seq
           FROM {WITH_PARTS}
-         WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL) AS broken
+         WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0 AND p.part IS NULL AND o.seq IS NULL) AS broken
     ON broken.ns_key = x.ns_key AND broken.seq = x.seq
    SET x.hidden = 1
  WHERE x.tenant = %s AND x.thread_id = %s
 """
 THREADS_WITH_BROKEN = """
-SELECT DISTINCT v.thread_id
+SELECT DISTINCT c.thread_id
   FROM {WITH_PARTS}
- WHERE v.tenant = %s AND v.thread_id BETWEEN %s AND %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL
+ WHERE c.tenant = %s AND c.thread_id BETWEEN %s AND %s AND c.hidden = 0 AND p.part IS NULL AND o.seq IS NULL
 """
 
 # LangGraph stores each call of a subgraph in a namespace of its own, <name>:<task id>, and names in the metadata the
 # checkpoint of the graph itself that called it. A call is removed together with that checkpoint. If that was never
-# stored, the call stays: its run may be storing it now. The key is that of `keys.version_key` in the empty namespace.
+# stored, the call stays: its run may be storing it now. The key is that of the empty namespace.
 HIDE_CALLS = """
-UPDATE {versions} v
-  JOIN {versions} r ON r.tenant = v.tenant AND r.thread_id = v.thread_id AND r.hidden > 0
-                   AND r.version_key = UNHEX(LEFT(SHA2(CONCAT(CAST('0:' AS BINARY), CAST(JSON_UNQUOTE(JSON_EXTRACT(
-                         IF(JSON_VALID(v.metadata), v.metadata, NULL), '$.parents.""')) AS BINARY)), 256), 32))
-   SET v.hidden = 1
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND LOCATE(':', v.ns) > 0
+UPDATE {checkpoints} c
+  JOIN {checkpoints} r ON r.tenant = c.tenant AND r.thread_id = c.thread_id AND r.hidden > 0
+                   AND r.checkpoint_key = UNHEX(LEFT(SHA2(CONCAT(CAST('0:' AS BINARY), CAST(JSON_UNQUOTE(JSON_EXTRACT(
+                         IF(JSON_VALID(c.metadata), c.metadata, NULL), '$.parents.""')) AS BINARY)), 256), 32))
+   SET c.hidden = 1
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0 AND LOCATE(':', c.ns) > 0
 """
 
 # A child keeps the link to a deleted parent only if it still needs the parent's stored content. Of a parent's writes, a
 # child needs its sends, which go to the channel __pregel_tasks. The columns that the row's checksum covers stay.
 UNLINK_PARENTS = """
-UPDATE {versions} v
-  JOIN {versions} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id AND p.version_key = v.parent_key
-   SET v.unlinked = 1
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND v.unlinked = 0 AND p.hidden > 0
-   AND (v.needs = 0
-        OR v.needs = 2 AND NOT EXISTS (SELECT 1 FROM {writes} w
-                                        WHERE w.tenant = v.tenant AND w.thread_id = v.thread_id
-                                          AND w.version_key = v.parent_key AND w.channel = '__pregel_tasks'))
+UPDATE {checkpoints} c
+  JOIN {checkpoints} p ON p.tenant = c.tenant AND p.thread_id = c.thread_id AND p.checkpoint_key = c.parent_key
+   SET c.unlinked = 1
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0 AND c.unlinked = 0 AND p.hidden > 0
+   AND (c.needs = 0
+        OR c.needs = 2 AND NOT EXISTS (SELECT 1 FROM {writes} w
+                                        WHERE w.tenant = c.tenant AND w.thread_id = c.thread_id
+                                          AND w.checkpoint_key = c.parent_key AND w.channel = '__pregel_tasks'))
 """
 
 # Mark with 2 the hidden rows that no other row needs: neither as the parent that its values continue, directly or
 # through others, nor as the parent whose writes it reads.
 MARK_UNNEEDED = """
-UPDATE {versions} v
+UPDATE {checkpoints} c
   LEFT JOIN (
-    WITH RECURSIVE needed (version_key, parent_key, needs) AS (
-      SELECT p.version_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0)
-        FROM {versions} x
-        JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = x.parent_key
+    WITH RECURSIVE needed (checkpoint_key, parent_key, needs) AS (
+      SELECT p.checkpoint_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0)
+        FROM {checkpoints} x
+        JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.checkpoint_key = x.parent_key
        WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0 AND x.needs > 0 AND x.unlinked = 0
        UNION
-      SELECT p.version_key, p.parent_key, IF(n.needs = 1 AND p.unlinked = 0, p.needs, 0)
+      SELECT p.checkpoint_key, p.parent_key, IF(n.needs = 1 AND p.unlinked = 0, p.needs, 0)
         FROM needed n
-        JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = n.parent_key
+        JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.checkpoint_key = n.parent_key
        WHERE n.needs > 0
-    ) SELECT DISTINCT version_key FROM needed) AS needed ON needed.version_key = v.version_key
-   SET v.hidden = 2
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 1 AND needed.version_key IS NULL
+    ) SELECT DISTINCT checkpoint_key FROM needed) AS needed ON needed.checkpoint_key = c.checkpoint_key
+   SET c.hidden = 2
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 1 AND needed.checkpoint_key IS NULL
 """
 
 # There is no recursive UNION DISTINCT (error 1235). UNION ALL would follow the line of each row to its beginning, so a
@@ -122,41 +124,41 @@ UPDATE {versions} v
 OCEANBASE.instead_of(
     MARK_UNNEEDED,
     """
-UPDATE {versions} v
+UPDATE {checkpoints} c
   LEFT JOIN (
-    WITH RECURSIVE needed (version_key, parent_key, needs, steps) AS (
-      SELECT p.version_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0),
-             (SELECT COUNT(*) FROM {versions} c WHERE c.tenant = x.tenant AND c.thread_id = x.thread_id)
-        FROM {versions} x
-        JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = x.parent_key AND p.hidden > 0
+    WITH RECURSIVE needed (checkpoint_key, parent_key, needs, steps) AS (
+      SELECT p.checkpoint_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0),
+             (SELECT COUNT(*) FROM {checkpoints} a WHERE a.tenant = x.tenant AND a.thread_id = x.thread_id)
+        FROM {checkpoints} x
+        JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.checkpoint_key = x.parent_key AND p.hidden > 0
        WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0 AND x.needs > 0 AND x.unlinked = 0
        UNION ALL
-      SELECT p.version_key, p.parent_key, IF(n.needs = 1 AND p.unlinked = 0, p.needs, 0), n.steps - 1
+      SELECT p.checkpoint_key, p.parent_key, IF(n.needs = 1 AND p.unlinked = 0, p.needs, 0), n.steps - 1
         FROM needed n
-        JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = n.parent_key AND p.hidden > 0
+        JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.checkpoint_key = n.parent_key AND p.hidden > 0
        WHERE n.needs > 0 AND n.steps > 0
-    ) SELECT DISTINCT version_key FROM needed) AS needed ON needed.version_key = v.version_key
-   SET v.hidden = 2
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 1 AND needed.version_key IS NULL
+    ) SELECT DISTINCT checkpoint_key FROM needed) AS needed ON needed.checkpoint_key = c.checkpoint_key
+   SET c.hidden = 2
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 1 AND needed.checkpoint_key IS NULL
 """,
 )
 
 DELETE_WRITES = """
 DELETE w FROM {writes} w
-  JOIN {versions} v ON v.tenant = w.tenant AND v.thread_id = w.thread_id AND v.version_key = w.version_key
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 2
+  JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.checkpoint_key = w.checkpoint_key
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 2
 """
 
 # Before a row is deleted, its part moves to the table of parts if others need it.
 MOVE_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
 SELECT x.tenant, x.thread_id, x.seq * {OWN_PARTS}, x.chunk
-  FROM {versions} x
+  FROM {checkpoints} x
   JOIN{USED} ON used.part = x.seq * {OWN_PARTS}
  WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 2 AND x.chunk IS NOT NULL
 """
 
-DELETE_MARKED = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 2"
+DELETE_MARKED = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s AND hidden = 2"
 
 DELETE_PARTS = """
 DELETE p FROM {parts} p
@@ -170,7 +172,7 @@ DROP_IF_EMPTY = """
 DELETE FROM {threads}
  WHERE tenant = %s AND thread_id = %s
    AND (expires_at = {ONLY_LOCKED}
-        OR NOT EXISTS (SELECT 1 FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0))
+        OR NOT EXISTS (SELECT 1 FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s AND c.hidden = 0))
 """
 
 # Threads with old writes whose checkpoint was never stored, or was removed before they arrived; in the order of the
@@ -179,22 +181,22 @@ THREADS_WITH_ORPHANS = """
 SELECT DISTINCT w.thread_id
   FROM {writes} w
  WHERE w.tenant = %s AND w.thread_id > %s AND w.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
-   AND NOT EXISTS (SELECT 1 FROM {versions} v
-                    WHERE v.tenant = w.tenant AND v.thread_id = w.thread_id AND v.version_key = w.version_key)
+   AND NOT EXISTS (SELECT 1 FROM {checkpoints} c
+                    WHERE c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.checkpoint_key = w.checkpoint_key)
  ORDER BY w.thread_id
  LIMIT %s
 """
 
 DELETE_ORPHANS = """
 DELETE w FROM {writes} w
-  LEFT JOIN {versions} v ON v.tenant = w.tenant AND v.thread_id = w.thread_id AND v.version_key = w.version_key
- WHERE w.tenant = %s AND w.thread_id = %s AND v.version_key IS NULL
+  LEFT JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.checkpoint_key = w.checkpoint_key
+ WHERE w.tenant = %s AND w.thread_id = %s AND c.checkpoint_key IS NULL
    AND w.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
 
 # Relies on the index runs.
 THREADS_OF_RUNS = """
-SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.hidden = 0
+SELECT DISTINCT c.thread_id FROM {checkpoints} c WHERE c.tenant = %s AND c.run_key IN ({runs}) AND c.hidden = 0
 """
 
 # Lock the source of a copy. OceanBase ignores FOR SHARE in an INSERT with ON DUPLICATE KEY UPDATE, as the next one is.
@@ -231,15 +233,15 @@ OCEANBASE.instead_of(
          SUBSTRING({x}.payload, 6)))""",
 )
 
-COPY_VERSIONS = """
-INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
+COPY_CHECKPOINTS = """
+INSERT INTO {checkpoints} (tenant, thread_id, ns_key, seq, checkpoint_key, parent_key, checkpoint_id, parent_id, ns,
                         stored_seq, hidden, needs, unlinked, sources, tokens, payload, metadata, run_key, chunk,
                         created_at)
-SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.unlinked, v.sources, v.tokens, {moved}, v.metadata, v.run_key, v.chunk,
-       v.created_at
-  FROM {versions} v{COPIED}
- WHERE v.tenant = %s AND v.thread_id = %s
+SELECT c.tenant, d.thread_id, c.ns_key, c.seq, c.checkpoint_key, c.parent_key, c.checkpoint_id, c.parent_id, c.ns,
+       c.stored_seq, c.hidden, c.needs, c.unlinked, c.sources, c.tokens, {moved}, c.metadata, c.run_key, c.chunk,
+       c.created_at
+  FROM {checkpoints} c{COPIED}
+ WHERE c.tenant = %s AND c.thread_id = %s
 """
 
 COPY_PARTS = """
@@ -251,8 +253,9 @@ SELECT p.tenant, d.thread_id, p.part, p.chunk
 
 # If the destination already had writes, which arrived before their checkpoint, those of the source replace them.
 COPY_WRITES = """
-REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
-SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {moved},
+REPLACE INTO {writes} (tenant, thread_id, checkpoint_key, task_key, idx, task_id, task_path, channel, payload,
+                       created_at)
+SELECT w.tenant, d.thread_id, w.checkpoint_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {moved},
        w.created_at
   FROM {writes} w{COPIED}
  WHERE w.tenant = %s AND w.thread_id = %s
@@ -262,9 +265,9 @@ SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.tas
 class RemovingStatements(Statements):
     """Removing checkpoints and copying threads."""
 
-    def hide_named(self, tenant: str, thread_id: str, version_key: bytes) -> Statement:
+    def hide_named(self, tenant: str, thread_id: str, checkpoint_key: bytes) -> Statement:
         """Hide a checkpoint."""
-        return Statement(self._text(HIDE_NAMED), (tenant, thread_id, version_key))
+        return Statement(self._text(HIDE_NAMED), (tenant, thread_id, checkpoint_key))
 
     def hide_runs(self, tenant: str, thread_id: str, run_keys: Sequence[bytes]) -> Statement:
         """Hide the checkpoints of runs."""
@@ -347,7 +350,7 @@ class RemovingStatements(Statements):
         """Copy the content of a thread whose row was copied under this epoch; copies nothing if it was not."""
         params = (tenant, destination, epoch, tenant, source)
         return (
-            Statement(self._text(COPY_VERSIONS, moved=MOVED, x="v"), params),
+            Statement(self._text(COPY_CHECKPOINTS, moved=MOVED, x="c"), params),
             Statement(self._text(COPY_PARTS), params),
             Statement(self._text(COPY_WRITES, moved=MOVED, x="w"), params),
         )

@@ -16,7 +16,7 @@ class LoadedRow(NamedTuple):
     thread_id: str | None
     seq: int | None
     number: int | None
-    version_key: bytes | None
+    checkpoint_key: bytes | None
     text1: str | None
     text2: str | None
     text3: str | None
@@ -36,7 +36,7 @@ class LoadedCheckpointRow(NamedTuple):
     thread_id: str
     seq: int
     stored_seq: int
-    version_key: bytes
+    checkpoint_key: bytes
     checkpoint_id: str
     parent_id: str | None
     ns: str
@@ -66,7 +66,7 @@ class LoadedPartRow(NamedTuple):
     thread_id: str | None
     seq: None
     number: int
-    version_key: None
+    checkpoint_key: None
     text1: None
     text2: None
     text3: None
@@ -86,7 +86,7 @@ class LoadedWriteRow(NamedTuple):
     thread_id: str
     seq: None
     idx: int
-    version_key: bytes
+    checkpoint_key: bytes
     task_id: str
     channel: str
     task_path: str
@@ -105,7 +105,7 @@ class LineRow(NamedTuple):
     kind: int
     depth: int
     number: int
-    version_key: bytes
+    checkpoint_key: bytes
     text1: str
     text2: str | None
     text3: str | None
@@ -121,7 +121,7 @@ class AncestorRow(NamedTuple):
     kind: int
     depth: int
     stored_seq: int
-    version_key: bytes
+    checkpoint_key: bytes
     checkpoint_id: str
     text2: None
     text3: None
@@ -137,7 +137,7 @@ class AncestorsWriteRow(NamedTuple):
     kind: int
     depth: int
     idx: int
-    version_key: bytes
+    checkpoint_key: bytes
     task_id: str
     channel: str
     task_path: str
@@ -179,7 +179,7 @@ class PartRow(NamedTuple):
 class KeyRow(NamedTuple):
     """The key of a checkpoint."""
 
-    version_key: bytes
+    checkpoint_key: bytes
 
 
 class ThreadRow(NamedTuple):

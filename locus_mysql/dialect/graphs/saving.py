@@ -11,14 +11,14 @@ from ..statement import Param, Statement
 from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 from .ledger import GraphLedger
-from .new_rows import BaseKey, VersionRow, WriteRow
+from .new_rows import BaseKey, GraphCheckpointRow, WriteRow
 
 # A whole save that continues from data its process has, in one statement: the row holds its own part, and the server
 # assigns its seq. If the thread has changed, no row is affected. The shared lock keeps removals out until the end of
 # the transaction. {base} is for a row that builds on parts of others; see `threads`. Two checkpoints with one id: error
 # 1062.
 INSERT_NEXT = """
-INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+INSERT INTO {checkpoints} (tenant, thread_id, ns_key, stored_seq, hidden, checkpoint_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
 SELECT t.tenant, t.thread_id, %s, NULL, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
   FROM {threads} t
@@ -28,7 +28,7 @@ SELECT t.tenant, t.thread_id, %s, NULL, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %
 
 # Insert under the number just taken from the thread's row. Two checkpoints with one id: error 1062.
 INSERT = """
-INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+INSERT INTO {checkpoints} (tenant, thread_id, ns_key, stored_seq, hidden, checkpoint_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
 VALUES (%s, %s, %s, CAST({number} AS JSON), 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)){then}
 """
@@ -46,10 +46,10 @@ IF_TAKEN = "IF(ROW_COUNT() = 1, {APART} + LAST_INSERT_ID(), '')"
 REPLACE = """
 AS new
 ON DUPLICATE KEY UPDATE
-  tokens     = IF(CAST(IF(LOCATE(new.tokens, {versions}.tokens) > 0
+  tokens     = IF(CAST(IF(LOCATE(new.tokens, {checkpoints}.tokens) > 0
                           OR EXISTS(SELECT 1 FROM {ledger} l WHERE l.tenant = new.tenant AND l.token = new.tokens),
                           '', '1') AS JSON) = 1,
-                  CONCAT(new.tokens, RIGHT({versions}.tokens, 16)), ''),
+                  CONCAT(new.tokens, RIGHT({checkpoints}.tokens, 16)), ''),
   stored_seq = new.stored_seq,
   hidden     = 0,
   parent_key = new.parent_key,
@@ -67,13 +67,13 @@ ON DUPLICATE KEY UPDATE
 OCEANBASE.instead_of(
     INSERT,
     """
-INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+INSERT INTO {checkpoints} (tenant, thread_id, ns_key, stored_seq, hidden, checkpoint_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
-SELECT new.tenant, new.thread_id, new.ns_key, new.stored_seq, 0, new.version_key, new.parent_key, new.checkpoint_id,
+SELECT new.tenant, new.thread_id, new.ns_key, new.stored_seq, 0, new.checkpoint_key, new.parent_key, new.checkpoint_id,
        new.parent_id, new.ns, new.needs, new.sources, new.tokens, new.payload, new.metadata, new.run_key,
        UTC_TIMESTAMP(6)
   FROM (SELECT %s AS tenant, %s AS thread_id, %s AS ns_key, CAST(CAST({number} AS JSON) AS UNSIGNED) AS stored_seq,
-               %s AS version_key, %s AS parent_key, %s AS checkpoint_id, %s AS parent_id, %s AS ns, %s AS needs,
+               %s AS checkpoint_key, %s AS parent_key, %s AS checkpoint_id, %s AS parent_id, %s AS ns, %s AS needs,
                %s AS sources, %s AS tokens, %s AS payload, %s AS metadata, %s AS run_key) AS new
   LEFT JOIN {ledger} recorded ON recorded.tenant = new.tenant AND recorded.token = new.tokens
  WHERE TRUE
@@ -89,14 +89,14 @@ SELECT new.tenant, new.thread_id, new.ns_key, new.stored_seq, 0, new.version_key
 
 # LAST_INSERT_ID() is no longer the number taken: the INSERT before set it to the row's seq.
 INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES {rows}"
-PART_VALUES = """(%s, %s, (SELECT v.stored_seq FROM {versions} v
-          WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s) * {OWN_PARTS} + %s, %s)"""
+PART_VALUES = """(%s, %s, (SELECT c.stored_seq FROM {checkpoints} c
+          WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s) * {OWN_PARTS} + %s, %s)"""
 
 # Finds out whether a save was carried out, even if its row was replaced or removed since.
 FIND_SAVED = """
 SELECT 1
-  FROM {versions} v
- WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND LOCATE(%s, v.tokens) > 0
+  FROM {checkpoints} c
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s AND LOCATE(%s, c.tokens) > 0
  UNION ALL
 SELECT 1
   FROM {ledger} l
@@ -107,7 +107,8 @@ SELECT 1
 # negative index, are replaced. The first row is the token of the call; a separate statement for it would make a
 # transaction, which takes twice as long. A late duplicate finds that row, and fails with error 3141.
 INSERT_WRITES = """
-INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
+INSERT INTO {writes} (tenant, thread_id, checkpoint_key, task_key, idx, task_id, task_path, channel, payload,
+                        created_at)
 VALUES ('', '', %s, '', 0, '', '', '', '', UTC_TIMESTAMP(6)), {rows} {then}
 """
 WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
@@ -129,12 +130,12 @@ ON DUPLICATE KEY UPDATE
   payload   = new.payload
 """
 
-FIND_WRITTEN = "SELECT 1 FROM {writes} w WHERE w.tenant = '' AND w.thread_id = '' AND w.version_key = %s"
+FIND_WRITTEN = "SELECT 1 FROM {writes} w WHERE w.tenant = '' AND w.thread_id = '' AND w.checkpoint_key = %s"
 
 # Tokens sort by the time of their callers' clocks, so that only old ones are read; their age is by the server's clock.
 FORGET_WRITTEN = """
 DELETE FROM {writes}
- WHERE tenant = '' AND thread_id = '' AND version_key < %s
+ WHERE tenant = '' AND thread_id = '' AND checkpoint_key < %s
    AND created_at < UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND
  LIMIT %s
 """
@@ -157,7 +158,7 @@ class SavingStatements(Statements):
         self._ledger = ledger
 
     def insert_next(
-        self, tenant: str, thread_id: str, epoch: bytes, row: VersionRow, base: BaseKey | None
+        self, tenant: str, thread_id: str, epoch: bytes, row: GraphCheckpointRow, base: BaseKey | None
     ) -> Statement:
         """Store a checkpoint with one part at most, its seq as last insert id; affects no row if the thread changed.
 
@@ -176,7 +177,7 @@ class SavingStatements(Statements):
         return Statement(text, (row.ns_key, *row.params, chunk, tenant, thread_id, epoch, *whose))
 
     def insert(
-        self, tenant: str, thread_id: str, row: VersionRow, *, in_epoch: bool, replace: bool
+        self, tenant: str, thread_id: str, row: GraphCheckpointRow, *, in_epoch: bool, replace: bool
     ) -> tuple[Statement, ...]:
         """Insert a checkpoint and its parts under the number just taken; the checkpoint first.
 
@@ -194,10 +195,10 @@ class SavingStatements(Statements):
         unless_recorded = () if in_epoch else (tenant, row.tokens[:16])
         statement = Statement(text, (tenant, thread_id, row.ns_key, *unless_recorded, *row.params))
         recorded = (self._ledger.record_if_replaced(tenant, row.tokens),) if replace else ()
-        return (statement, *recorded, *self._insert_parts(tenant, thread_id, row.version_key, row.chunks))
+        return (statement, *recorded, *self._insert_parts(tenant, thread_id, row.checkpoint_key, row.chunks))
 
     def _insert_parts(
-        self, tenant: str, thread_id: str, version_key: bytes, chunks: Sequence[bytes]
+        self, tenant: str, thread_id: str, checkpoint_key: bytes, chunks: Sequence[bytes]
     ) -> list[Statement]:
         groups: list[list[Param]] = []
         size_bytes = 0
@@ -206,7 +207,7 @@ class SavingStatements(Statements):
             if not groups or size_bytes > _LARGE_BYTES:
                 groups.append([])
                 size_bytes = len(chunk)
-            groups[-1] += [tenant, thread_id, tenant, thread_id, version_key, slot, chunk]
+            groups[-1] += [tenant, thread_id, tenant, thread_id, checkpoint_key, slot, chunk]
         return [
             Statement(
                 self._text(INSERT_PARTS, rows=placeholders(len(group) // _PART_PARAMS, self._text(PART_VALUES))),
@@ -215,26 +216,42 @@ class SavingStatements(Statements):
             for group in groups
         ]
 
-    def find_saved(self, tenant: str, thread_id: str, version_key: bytes, token: bytes) -> Statement:
+    def find_saved(self, tenant: str, thread_id: str, checkpoint_key: bytes, token: bytes) -> Statement:
         """One row if this is the token of a save that was carried out, or the digest of the checkpoint's content."""
-        return Statement(self._text(FIND_SAVED), (tenant, thread_id, version_key, token, tenant, token))
+        return Statement(self._text(FIND_SAVED), (tenant, thread_id, checkpoint_key, token, tenant, token))
 
     def insert_writes(
-        self, tenant: str, thread_id: str, version_key: bytes, token: bytes, rows: Sequence[WriteRow], *, replace: bool
+        self,
+        tenant: str,
+        thread_id: str,
+        checkpoint_key: bytes,
+        token: bytes,
+        rows: Sequence[WriteRow],
+        *,
+        replace: bool,
     ) -> Statement:
         """Store writes of a task, once: fails with error 3141 if the call was carried out already.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            version_key: The checkpoint.
+            checkpoint_key: The checkpoint.
             token: The call's, as `new_token` makes it.
             rows: The writes.
             replace: Whether all that exist are replaced; else only those with an index below 0.
         """
         params: list[Param] = [token]
         for row in rows:
-            params += [tenant, thread_id, version_key, row.task_key, row.idx, row.task_id, row.task_path, row.channel]
+            params += [
+                tenant,
+                thread_id,
+                checkpoint_key,
+                row.task_key,
+                row.idx,
+                row.task_id,
+                row.task_path,
+                row.channel,
+            ]
             params.append(row.payload)
         some_replace = any(row.idx < 0 for row in rows)
         then = KEEP_LAST if replace else KEEP_FIRST if some_replace else KEEP

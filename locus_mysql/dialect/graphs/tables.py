@@ -1,4 +1,4 @@
-"""The tables of versions."""
+"""The tables of graphs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..resealing import SealedColumn
 from ..schema import Schema, Table
 
 #: The family in the comments of its tables.
-FAMILY = "versions"
+FAMILY = "graphs"
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -33,7 +33,7 @@ THREADS = """
 """
 
 # One row per checkpoint. A namespace and an id may be of any length, so keys hold their digests: ns_key of the
-# namespace, version_key of namespace and id, parent_key of the parent's.
+# namespace, checkpoint_key of namespace and id, parent_key of the parent's.
 #
 # seq: assigned by the server, in the order in which it stored the checkpoints of all threads, and unique within one (a
 #   copied thread has those of its source).
@@ -48,32 +48,32 @@ THREADS = """
 # needs: 0 nothing of the parent, 1 all of it, as its values continue the parent's, 2 the parent's writes.
 # unlinked: the parent was deleted and is no longer needed. The row's checksum covers needs and the parent,
 #   so these columns stay unchanged.
-VERSIONS = """
+CHECKPOINTS = """
 (
-  tenant        VARCHAR(128)    NOT NULL,
-  thread_id     VARCHAR(512)    NOT NULL,
-  ns_key        BINARY(16)      NOT NULL,
-  seq           BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
-  version_key   BINARY(16)      NOT NULL,
-  parent_key    BINARY(16)      NULL,
-  checkpoint_id VARCHAR(512)    NOT NULL,
-  parent_id     VARCHAR(512)    NULL,
-  ns            MEDIUMTEXT      NOT NULL,
-  stored_seq    BIGINT UNSIGNED NULL,
-  hidden        TINYINT         NOT NULL,
-  needs         TINYINT         NOT NULL,
-  unlinked      TINYINT         NOT NULL DEFAULT 0,
-  sources       JSON            NOT NULL,
-  tokens        VARBINARY(32)   NOT NULL,
-  payload       LONGBLOB        NOT NULL,
-  metadata      MEDIUMTEXT      NULL,
-  run_key       BINARY(16)      NULL,
-  chunk         LONGBLOB        NULL,
-  created_at    DATETIME(6)     NOT NULL,
+  tenant         VARCHAR(128)    NOT NULL,
+  thread_id      VARCHAR(512)    NOT NULL,
+  ns_key         BINARY(16)      NOT NULL,
+  seq            BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
+  checkpoint_key BINARY(16)      NOT NULL,
+  parent_key     BINARY(16)      NULL,
+  checkpoint_id  VARCHAR(512)    NOT NULL,
+  parent_id      VARCHAR(512)    NULL,
+  ns             MEDIUMTEXT      NOT NULL,
+  stored_seq     BIGINT UNSIGNED NULL,
+  hidden         TINYINT         NOT NULL,
+  needs          TINYINT         NOT NULL,
+  unlinked       TINYINT         NOT NULL DEFAULT 0,
+  sources        JSON            NOT NULL,
+  tokens         VARBINARY(32)   NOT NULL,
+  payload        LONGBLOB        NOT NULL,
+  metadata       MEDIUMTEXT      NULL,
+  run_key        BINARY(16)      NULL,
+  chunk          LONGBLOB        NULL,
+  created_at     DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, ns_key, seq),
   KEY drawn (seq),
   KEY newest (tenant, thread_id, seq),
-  UNIQUE KEY named (tenant, thread_id, version_key),
+  UNIQUE KEY named (tenant, thread_id, checkpoint_key),
   KEY runs (tenant, run_key)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
@@ -91,21 +91,21 @@ PARTS = """
 """
 
 # The writes of tasks at a checkpoint, for the next one. They may arrive before the checkpoint. Rows with an empty
-# tenant and thread_id, which no thread has, are the tokens of calls: version_key is the token. They stay for a quarter
-# of an hour, so that a repeated call, or a late duplicate of its packet, is recognised.
+# tenant and thread_id, which no thread has, are the tokens of calls: checkpoint_key is the token. They stay for a
+# quarter of an hour, so that a repeated call, or a late duplicate of its packet, is recognised.
 WRITES = """
 (
-  tenant      VARCHAR(128)    NOT NULL,
-  thread_id   VARCHAR(512)    NOT NULL,
-  version_key BINARY(16)      NOT NULL,
-  task_key    BINARY(16)      NOT NULL,
-  idx         INT             NOT NULL,
-  task_id     VARCHAR(512)    NOT NULL,
-  task_path   MEDIUMTEXT      NOT NULL,
-  channel     MEDIUMTEXT      NOT NULL,
-  payload     LONGBLOB        NOT NULL,
-  created_at  DATETIME(6)     NOT NULL,
-  PRIMARY KEY (tenant, thread_id, version_key, task_key, idx)
+  tenant         VARCHAR(128)    NOT NULL,
+  thread_id      VARCHAR(512)    NOT NULL,
+  checkpoint_key BINARY(16)      NOT NULL,
+  task_key       BINARY(16)      NOT NULL,
+  idx            INT             NOT NULL,
+  task_id        VARCHAR(512)    NOT NULL,
+  task_path      MEDIUMTEXT      NOT NULL,
+  channel        MEDIUMTEXT      NOT NULL,
+  payload        LONGBLOB        NOT NULL,
+  created_at     DATETIME(6)     NOT NULL,
+  PRIMARY KEY (tenant, thread_id, checkpoint_key, task_key, idx)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
@@ -113,7 +113,7 @@ WRITES = """
 def graph_schema(table_prefix: str) -> Schema:
     """The tables of the family with one prefix."""
     names = table_names(table_prefix)
-    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES}
+    definitions = {"threads": THREADS, "checkpoints": CHECKPOINTS, "parts": PARTS, "writes": WRITES}
     tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
     return Schema(FAMILY, LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
 
@@ -124,12 +124,12 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
     A part is bound to its thread only, as it may move to another table. Checkpoints name the checksums of their parts.
     """
     names = table_names(table_prefix)
-    version, write = ("ns_key", "seq"), ("version_key", "task_key", "idx")
+    checkpoint, write = ("ns_key", "seq"), ("checkpoint_key", "task_key", "idx")
     return tuple(
         SealedColumn(names[role], ("tenant", "thread_id", *key), ("thread_id",), row, column, name)
         for role, key, row, column, name in (
-            ("versions", version, ("version_key",), "payload", "payload"),
-            ("versions", version, (), "chunk", "chunk"),
+            ("checkpoints", checkpoint, ("checkpoint_key",), "payload", "payload"),
+            ("checkpoints", checkpoint, (), "chunk", "chunk"),
             ("parts", ("part",), (), "chunk", "chunk"),
             ("writes", write, write, "payload", "write"),
         )
@@ -139,9 +139,9 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
 def table_names(table_prefix: str) -> dict[str, str]:
     """The unquoted names of the tables by their roles, in the order in which they are made."""
     return {
-        "threads": f"{table_prefix}version_threads",
-        "versions": f"{table_prefix}versions",
-        "parts": f"{table_prefix}version_parts",
-        "writes": f"{table_prefix}version_writes",
-        "ledger": f"{table_prefix}version_ledger",
+        "threads": f"{table_prefix}graph_threads",
+        "checkpoints": f"{table_prefix}graph_checkpoints",
+        "parts": f"{table_prefix}graph_parts",
+        "writes": f"{table_prefix}graph_writes",
+        "ledger": f"{table_prefix}graph_ledger",
     }

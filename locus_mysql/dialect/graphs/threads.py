@@ -32,10 +32,10 @@ AS_IT_IS = "last_seq = {threads}.last_seq"
 # removed too. Affects two rows if the thread exists, and one if not.
 NEW_EPOCH = """
        epoch      = %s,
-       updated_at = GREATEST({threads}.updated_at, COALESCE((SELECT v.created_at
-                                                               FROM {versions} v
-                                                              WHERE v.tenant = %s AND v.thread_id = %s
-                                                              ORDER BY v.seq DESC LIMIT 1), {threads}.updated_at))"""
+       updated_at = GREATEST({threads}.updated_at, COALESCE((SELECT c.created_at
+                                                               FROM {checkpoints} c
+                                                              WHERE c.tenant = %s AND c.thread_id = %s
+                                                              ORDER BY c.seq DESC LIMIT 1), {threads}.updated_at))"""
 
 # Remove the row of a thread that was inserted only to lock it.
 UNLOCK = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at = {ONLY_LOCKED}"
@@ -59,7 +59,7 @@ EPOCH = "SELECT epoch FROM {threads} WHERE tenant = %s AND thread_id = %s"
 # reads the thread's row first, by its key, and no other row if the thread is live.
 CLEAR_EXPIRED = (
     """
-DELETE x FROM {versions} x
+DELETE x FROM {checkpoints} x
   JOIN {threads} t ON t.tenant = x.tenant AND t.thread_id = x.thread_id
  WHERE x.tenant = %s AND x.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6)
 """,
@@ -76,7 +76,7 @@ DELETE x FROM {writes} x
 )
 
 DELETE_ALL = (
-    "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s",
+    "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s",
     "DELETE FROM {parts} WHERE tenant = %s AND thread_id = %s",
     "DELETE FROM {writes} WHERE tenant = %s AND thread_id = %s",
     "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s",
@@ -153,7 +153,7 @@ UPDATE {threads} t SET t.epoch = %s
 GUARD_LOCKED = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # The visible checkpoints of a thread, deleted first where they are to be counted.
-DELETE_VISIBLE = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 0"
+DELETE_VISIBLE = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s AND hidden = 0"
 
 # A page of ids, and for each whether the thread does not exist. Relies on the tables' keys that begin with thread ids.
 IDS_IN = """
@@ -264,9 +264,9 @@ class ThreadStatements(Statements):
         """Remove the checkpoints of a thread that is locked; those that were deleted, and are needed, stay."""
         return Statement(self._text(DELETE_VISIBLE), (tenant, thread_id))
 
-    def ids_in_versions(self, tenant: str, after: str, limit: int) -> Query[UsedIdRow]:
+    def ids_in_checkpoints(self, tenant: str, after: str, limit: int) -> Query[UsedIdRow]:
         """A page of the ids of threads that have checkpoints, and for each whether the thread does not exist."""
-        return Query(self._text(IDS_IN, table="{versions}"), (tenant, after, limit, tenant), row=UsedIdRow)
+        return Query(self._text(IDS_IN, table="{checkpoints}"), (tenant, after, limit, tenant), row=UsedIdRow)
 
     def ids_in_parts(self, tenant: str, after: str, limit: int) -> Query[UsedIdRow]:
         """The same of threads that have parts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
-from ..maintenance import ExpiredCount
+from ..inspection import ExpiredCount
 from ..statement import Query
 from ..template import Statements
 

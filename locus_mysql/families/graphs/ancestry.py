@@ -41,9 +41,9 @@ class _Walk:
 
     def take(self, thread: StoredThread, row: AncestorRow, writes: Sequence[LoadedWrite]) -> bool:
         """Record an ancestor with its writes. False at the end of the walk."""
-        if row.version_key in self.passed:
+        if row.checkpoint_key in self.passed:
             return False
-        self.passed.add(row.version_key)
+        self.passed.add(row.checkpoint_key)
         for name in self.missing:
             own = [write for write in writes if write.channel == name]
             if own:
@@ -78,7 +78,7 @@ class Ancestry:
         """
         key = (tenant, thread_id)
         thread = stored_thread(*key, self._sealing)
-        first = keys.version_key(ns, checkpoint_id)
+        first = keys.checkpoint_key(ns, checkpoint_id)
         walk = _Walk(set(channels), {first}, {name: [] for name in channels})
         start: bytes | None = first
         while start is not None and walk.missing:
@@ -111,10 +111,10 @@ def _follow(walk: _Walk, thread: StoredThread, rows: Sequence[LineRow]) -> bytes
     writes: dict[int, list[LoadedWrite]] = {}
     for write in read_rows(AncestorsWriteRow, [row for row in rows if row.kind == result_rows.WRITE]):
         with naming_checkpoint(thread.thread_id, names.get(write.depth, "?")):
-            writes.setdefault(write.depth, []).extend(decode_writes(thread, write.version_key, (write,)))
+            writes.setdefault(write.depth, []).extend(decode_writes(thread, write.checkpoint_key, (write,)))
     for row in line[1:]:
         if not walk.take(thread, row, writes.get(row.depth, ())):
             return None
         if row.depth == ANCESTORS_PAGE:
-            return row.version_key
+            return row.checkpoint_key
     return None

@@ -1,4 +1,4 @@
-"""Base of the public classes over versions: their tenancy, and the operations of each call's tenant."""
+"""Base of the public classes over graphs: their tenancy, and the operations of each call's tenant."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...runtime.tenancy import Tenancy
 from .operations import GraphOperations
 
 
-class HasVersions(Protocol):
-    """Operations of a public class, over those of versions."""
+class HasGraphs(Protocol):
+    """Operations of a public class, over those of graphs."""
 
     @property
     def config(self) -> MySQLConfig:
@@ -31,10 +31,10 @@ class HasVersions(Protocol):
 
 
 #: The class that holds the operations.
-Ops = TypeVar("Ops", bound=HasVersions)
+Ops = TypeVar("Ops", bound=HasGraphs)
 
 
-class VersionsOfTenants:
+class GraphsOfTenants:
     """Operations of one configuration, with a tenant for each call.
 
     Args:
@@ -45,8 +45,8 @@ class VersionsOfTenants:
     def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None = None) -> None:
         self.config = config
         self.tenancy = Tenancy(config.tenant, tenant_of)
-        self.versions = GraphOperations(config)
-        self.schema = self.versions.sql.schema
+        self.graphs = GraphOperations(config)
+        self.schema = self.graphs.sql.schema
 
 
 class Tenanted(Generic[Ops]):
@@ -63,11 +63,11 @@ class Tenanted(Generic[Ops]):
         return [statement.sql for statement in self._operations.schema.create()]
 
 
-class AsyncVersions(Tenanted[Ops], AsyncStore[Ops]):
+class AsyncGraphs(Tenanted[Ops], AsyncStore[Ops]):
     """Base of classes whose methods are awaited."""
 
 
-class SyncVersions(Tenanted[Ops], SyncStore[Ops]):
+class SyncGraphs(Tenanted[Ops], SyncStore[Ops]):
     """Base of classes whose methods block. Safe to share between threads."""
 
 

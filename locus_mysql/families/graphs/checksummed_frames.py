@@ -72,39 +72,39 @@ def part_identity(thread: StoredThread) -> RowIdentity:
     return ANY_ROW._replace(stored_in=thread)
 
 
-def version_identity(
-    thread: StoredThread, version_key: bytes, parent_key: bytes | None, needs: int, metadata_checksum: int | None
+def checkpoint_identity(
+    thread: StoredThread, checkpoint_key: bytes, parent_key: bytes | None, needs: int, metadata_checksum: int | None
 ) -> RowIdentity:
     """Return the identity of a checkpoint's row.
 
     Args:
         thread: The thread.
-        version_key: The checkpoint's key, which represents its namespace and id.
+        checkpoint_key: The checkpoint's key, which represents its namespace and id.
         parent_key: The parent's key.
         needs: Which content of its parent it needs.
         metadata_checksum: See `text_checksum`.
     """
     columns = f"{needs} {metadata_checksum}".encode()
-    checksum = zlib.crc32(columns, zlib.crc32(version_key + (parent_key or b"")))
-    return RowIdentity(thread.checksum, checksum, thread, "payload", (version_key,))
+    checksum = zlib.crc32(columns, zlib.crc32(checkpoint_key + (parent_key or b"")))
+    return RowIdentity(thread.checksum, checksum, thread, "payload", (checkpoint_key,))
 
 
 def write_identity(
-    thread: StoredThread, version_key: bytes, task_id: str, idx: int, channel: str, task_path: str
+    thread: StoredThread, checkpoint_key: bytes, task_id: str, idx: int, channel: str, task_path: str
 ) -> RowIdentity:
     """Return the identity of a write's row.
 
     Args:
         thread: The thread.
-        version_key: The key of its checkpoint.
+        checkpoint_key: The key of its checkpoint.
         task_id: The task.
         idx: The write's index among those of the task.
         channel: Its channel.
         task_path: The task's path.
     """
     columns = f"{idx} {len(task_id)} {len(channel)} {task_id}{channel}{task_path}".encode("utf-8", "surrogatepass")
-    row_key = (version_key, keys.task_key(task_id), str(idx)) if thread.sealing.is_on else ()
-    return RowIdentity(thread.checksum, zlib.crc32(columns, zlib.crc32(version_key)), thread, "write", row_key)
+    row_key = (checkpoint_key, keys.task_key(task_id), str(idx)) if thread.sealing.is_on else ()
+    return RowIdentity(thread.checksum, zlib.crc32(columns, zlib.crc32(checkpoint_key)), thread, "write", row_key)
 
 
 def text_checksum(text: str | None) -> int | None:

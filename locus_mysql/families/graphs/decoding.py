@@ -18,18 +18,18 @@ from ...engine.rows import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys
-from .checksummed_frames import StoredThread, text_checksum, version_identity, write_identity
+from .checksummed_frames import StoredThread, checkpoint_identity, text_checksum, write_identity
 from .damage import naming_checkpoint
 from .parts import Parts
 from .payload import Content, unpack, unpack_write
-from .records import LoadedVersion, LoadedWrite
+from .records import LoadedGraphCheckpoint, LoadedWrite
 from .values import EncodedValue
 
 
 class Decoded(NamedTuple):
     """A checkpoint that was read, its row, and the content of the row's payload."""
 
-    version: LoadedVersion
+    loaded: LoadedGraphCheckpoint
     row: LoadedCheckpointRow
     content: Content
 
@@ -60,38 +60,38 @@ def decode_checkpoints(
         parts.forget()
     for part in read_rows(result_rows.LoadedPartRow, [row for row in rows if row.kind == result_rows.PART]):
         parts.sealed[part.number] = part.chunk
-    own = _writes_by_version(row for row in rows if row.kind == result_rows.WRITE)
-    parents = _writes_by_version(row for row in rows if row.kind == result_rows.PARENTS_WRITE)
+    own = _writes_by_checkpoint(row for row in rows if row.kind == result_rows.WRITE)
+    parents = _writes_by_checkpoint(row for row in rows if row.kind == result_rows.PARENTS_WRITE)
     decoded = []
     for row in found:
         with naming_checkpoint(thread.thread_id, checkpoint_id or row.checkpoint_id):
             content = _content(thread, row)
-            writes = decode_writes(thread, row.version_key, own.get(row.version_key, ()))
-            parents_writes = decode_writes(thread, row.parent_key, parents.get(row.version_key, ()))
-        decoded.append(Decoded(_version(row, content, parts, writes, parents_writes), row, content))
+            writes = decode_writes(thread, row.checkpoint_key, own.get(row.checkpoint_key, ()))
+            parents_writes = decode_writes(thread, row.parent_key, parents.get(row.checkpoint_key, ()))
+        decoded.append(Decoded(_loaded(row, content, parts, writes, parents_writes), row, content))
     return decoded
 
 
 def decode_writes(
     thread: StoredThread,
-    version_key: bytes | None,
+    checkpoint_key: bytes | None,
     rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow | StoppedRow],
 ) -> list[LoadedWrite]:
     """Return the writes at a checkpoint.
 
     Args:
         thread: The thread.
-        version_key: The key of the checkpoint; None for writes of the parent if there is no parent.
+        checkpoint_key: The key of the checkpoint; None for writes of the parent if there is no parent.
         rows: Their rows.
 
     Raises:
         CorruptCheckpoint: A row is damaged, or belongs to another checkpoint.
     """
-    if version_key is None:
+    if checkpoint_key is None:
         return []
     writes = []
     for row in rows:
-        identity = write_identity(thread, version_key, row.task_id, row.idx, row.channel, row.task_path)
+        identity = write_identity(thread, checkpoint_key, row.task_id, row.idx, row.channel, row.task_path)
         value = unpack_write(row.payload, identity)
         writes.append(LoadedWrite(row.task_id, row.idx, row.channel, row.task_path, value))
     return writes
@@ -107,15 +107,15 @@ def ancestor_content(thread: StoredThread, row: AncestorRow) -> Content:
     Raises:
         CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
     """
-    identity = version_identity(thread, row.version_key, row.parent_key, row.needs, row.metadata_checksum)
+    identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata_checksum)
     return unpack(row.payload, row.stored_seq, identity)
 
 
-def _writes_by_version(rows: Iterable[result_rows.LoadedRow]) -> Mapping[bytes, Sequence[LoadedWriteRow]]:
+def _writes_by_checkpoint(rows: Iterable[result_rows.LoadedRow]) -> Mapping[bytes, Sequence[LoadedWriteRow]]:
     """Return rows of writes by the key of the checkpoint for which they were read."""
     writes: dict[bytes, list[LoadedWriteRow]] = {}
     for row in read_rows(LoadedWriteRow, list(rows)):
-        writes.setdefault(row.version_key, []).append(row)
+        writes.setdefault(row.checkpoint_key, []).append(row)
     return writes
 
 
@@ -125,21 +125,21 @@ def _content(thread: StoredThread, row: LoadedCheckpointRow) -> Content:
     Raises:
         CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
     """
-    version_key = keys.version_key(row.ns, row.checkpoint_id)
-    parent_key = None if row.parent_id is None else keys.version_key(row.ns, row.parent_id)
-    if version_key != row.version_key or (row.needs == 2 and parent_key != row.parent_key):
+    checkpoint_key = keys.checkpoint_key(row.ns, row.checkpoint_id)
+    parent_key = None if row.parent_id is None else keys.checkpoint_key(row.ns, row.parent_id)
+    if checkpoint_key != row.checkpoint_key or (row.needs == 2 and parent_key != row.parent_key):
         raise CorruptCheckpoint("Its row has the key of another checkpoint.")
-    identity = version_identity(thread, version_key, parent_key, row.needs, text_checksum(row.metadata))
+    identity = checkpoint_identity(thread, checkpoint_key, parent_key, row.needs, text_checksum(row.metadata))
     return unpack(row.payload, row.stored_seq, identity)
 
 
-def _version(
+def _loaded(
     row: LoadedCheckpointRow,
     content: Content,
     parts: Parts,
     writes: Sequence[LoadedWrite],
     parents_writes: Sequence[LoadedWrite],
-) -> LoadedVersion:
+) -> LoadedGraphCheckpoint:
     def values() -> dict[str, EncodedValue]:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
             return {name: parts.encoded(held.value) for name, held in content.values.items()}
@@ -148,7 +148,7 @@ def _version(
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
             return parts.encoded(content.values[name].value)
 
-    return LoadedVersion(
+    return LoadedGraphCheckpoint(
         codec=content.codec,
         thread_id=row.thread_id,
         ns=row.ns,

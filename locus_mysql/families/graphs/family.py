@@ -15,7 +15,7 @@ from ..inspection.sources import ThreadChanges, ThreadSource
 class GraphFamily:
     """See `Family`."""
 
-    name = "versions"
+    name = "graphs"
     title = "Graphs"
     users = "MySQLCheckpointSaver, and LangGraph's savers"
     holds_threads = True

@@ -14,7 +14,7 @@ def ns_key(ns: str) -> bytes:
     return _digest(_encoded(ns))
 
 
-def version_key(ns: str, checkpoint_id: str) -> bytes:
+def checkpoint_key(ns: str, checkpoint_id: str) -> bytes:
     """The key of a checkpoint. The length comes first, so that different pairs of texts have different bytes."""
     space = _encoded(ns)
     return _digest(b"%d:%b%b" % (len(space), space, _encoded(checkpoint_id)))

@@ -12,7 +12,7 @@ from ...errors import InvalidInput
 from ...runtime.arguments import check_thread_id
 from ...runtime.checksummed_jsonl import checksummed, checksummed_text
 from ...runtime.exact_json import encode_json
-from .moving import KeptValue, KeptVersion
+from .moving import KeptGraphCheckpoint, KeptValue
 from .records import LoadedWrite
 from .values import EncodedValue
 
@@ -35,7 +35,7 @@ def head_line(tenant: str, threads: Sequence[str] | None, pattern: str) -> bytes
     return checksummed(content)
 
 
-def version_line(kept: KeptVersion) -> bytes:
+def checkpoint_line(kept: KeptGraphCheckpoint) -> bytes:
     """Return the line of a checkpoint."""
     content: dict[str, Any] = {
         "thread": kept.thread_id,
@@ -74,7 +74,7 @@ def version_line(kept: KeptVersion) -> bytes:
     return checksummed_text(encode_json(content))
 
 
-def version_of_content(content: Mapping[str, Any]) -> KeptVersion:
+def checkpoint_of_content(content: Mapping[str, Any]) -> KeptGraphCheckpoint:
     """Return the checkpoint in a line.
 
     Raises:
@@ -85,7 +85,7 @@ def version_of_content(content: Mapping[str, Any]) -> KeptVersion:
     if unknown := sorted(content.keys() - _NAMES):
         raise InvalidInput(f"A checkpoint has no field {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
     parent = content["parent"]
-    return KeptVersion(
+    return KeptGraphCheckpoint(
         thread_id=check_thread_id(content["thread"]),
         seq=_number(content["seq"], "seq", 0, 2**63 - 1),
         ns=_text(content["ns"], "ns"),

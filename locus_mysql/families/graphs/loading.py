@@ -11,14 +11,14 @@ from ...dialect.statement import Query
 from ...engine.operation import Operation, fetch
 from ...runtime.sealing import Sealing
 from . import keys
+from .base_cache import BaseCache
 from .chains import Inline, Stored
 from .checksummed_frames import part_identity, stored_thread
 from .damage import naming_checkpoint
 from .decoding import Decoded, decode_checkpoints, decode_writes
 from .parts import Parts
-from .records import Base, LoadedVersion, LoadedWrite
+from .records import Base, LoadedGraphCheckpoint, LoadedWrite
 from .values import EncodedValue
-from .version_cache import VersionCache
 
 #: The epoch of a thread, and the numbers of parts that need not be read as long as it lasts.
 Known: TypeAlias = tuple[bytes, Sequence[int]]
@@ -33,38 +33,38 @@ class Loading:
         sealing: Decrypts the family.
     """
 
-    def __init__(self, sql: GraphDialect, cache: VersionCache, sealing: Sealing) -> None:
+    def __init__(self, sql: GraphDialect, cache: BaseCache, sealing: Sealing) -> None:
         self._sealing = sealing
         self._sql = sql
         self._cache = cache
 
     def load(
         self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None = None
-    ) -> Operation[LoadedVersion | None]:
+    ) -> Operation[LoadedGraphCheckpoint | None]:
         """A checkpoint, or the newest of a namespace; None if there is none.
 
         One round trip. Values that the process has cached are not sent again.
         """
         key = (tenant, thread_id)
         ns_key = keys.ns_key(ns)
-        version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
+        checkpoint_key = None if checkpoint_id is None else keys.checkpoint_key(ns, checkpoint_id)
 
         def query(known: Known | None) -> Query[LoadedRow]:
-            return self._sql.loading.load(*key, ns_key, version_key, known)
+            return self._sql.loading.load(*key, ns_key, checkpoint_key, known)
 
         found, parts = yield from self._read(key, ns_key, checkpoint_id, query)
         if not found:
             return None
-        version, row, content = found[0]
+        loaded, row, content = found[0]
         bodies = {}
         with naming_checkpoint(thread_id, row.checkpoint_id):
             for name, (_, value) in content.values.items():
                 if isinstance(value, Stored):
                     bodies[name] = parts.bodies[value.chain] = parts.body(value)
         kept = self._cache.bodies(key, ns_key, content.values)
-        base = Base(row.epoch, row.version_key, row.token, content.values, {**bodies, **kept}, content.snapshots)
+        base = Base(row.epoch, row.checkpoint_key, row.token, content.values, {**bodies, **kept}, content.snapshots)
         self._cache.remember(key, ns_key, base)
-        return version
+        return loaded
 
     def page(
         self,
@@ -78,7 +78,7 @@ class Loading:
         before_id: str | None = None,
         before_seq: int | None = None,
         matching: str | None = None,
-    ) -> Operation[tuple[list[LoadedVersion], int]]:
+    ) -> Operation[tuple[list[LoadedGraphCheckpoint], int]]:
         """Return checkpoints of a thread, newest first, and the seq of the last of them. One round trip.
 
         Args:
@@ -101,7 +101,7 @@ class Loading:
                 limit,
                 ns_key=ns_key,
                 checkpoint_id=checkpoint_id,
-                before=None if before is None else keys.version_key(*before),
+                before=None if before is None else keys.checkpoint_key(*before),
                 before_id=before_id,
                 before_seq=before_seq,
                 matching=matching,
@@ -109,20 +109,20 @@ class Loading:
             )
 
         found, _ = yield from self._read((tenant, thread_id), ns_key, checkpoint_id, query)
-        return [one.version for one in found], found[-1].row.seq if found else 0
+        return [one.loaded for one in found], found[-1].row.seq if found else 0
 
     def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
         """Return the keys of a thread's checkpoints. One round trip."""
         rows = yield from fetch(self._sql.loading.keys(tenant, thread_id))
-        return {row.version_key for row in rows}
+        return {row.checkpoint_key for row in rows}
 
     def writes(
-        self, tenant: str, thread_id: str, version_key: bytes, task_id: str | None
+        self, tenant: str, thread_id: str, checkpoint_key: bytes, task_id: str | None
     ) -> Operation[list[LoadedWrite]]:
         """Return the writes at a checkpoint, or those of one task. One round trip."""
         task_key = None if task_id is None else keys.task_key(task_id)
-        rows = yield from fetch(self._sql.loading.writes(tenant, thread_id, version_key, task_key))
-        return decode_writes(stored_thread(tenant, thread_id, self._sealing), version_key, rows)
+        rows = yield from fetch(self._sql.loading.writes(tenant, thread_id, checkpoint_key, task_key))
+        return decode_writes(stored_thread(tenant, thread_id, self._sealing), checkpoint_key, rows)
 
     def _read(
         self,

@@ -21,7 +21,7 @@ from .checksummed_frames import part_identity, stored_thread
 from .decoding import Decoded, decode_checkpoints
 from .operations import GraphOperations
 from .parts import Parts
-from .records import Base, LabelledValue, LoadedVersion, LoadedWrite, NewValue, NewVersion
+from .records import Base, LabelledValue, LoadedGraphCheckpoint, LoadedWrite, NewGraphCheckpoint, NewValue
 from .values import EncodedValue
 
 
@@ -38,7 +38,7 @@ class KeptValue(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptVersion:
+class KeptGraphCheckpoint:
     """A checkpoint with all its stored data.
 
     Args:
@@ -52,7 +52,7 @@ class KeptVersion:
         head: Everything except its values.
         values: Its values by name, in their order.
         snapshots: See `Content.snapshots`.
-        needs: See `NewVersion.needs`.
+        needs: See `NewGraphCheckpoint.needs`.
         metadata: JSON text.
         run_key: The key of the run that made it.
         hidden: Whether it was deleted and is kept because others need it.
@@ -78,12 +78,12 @@ class KeptVersion:
     @property
     def key(self) -> bytes:
         """Its key."""
-        return keys.version_key(self.ns, self.checkpoint_id)
+        return keys.checkpoint_key(self.ns, self.checkpoint_id)
 
     @property
     def parent_key(self) -> bytes | None:
         """The key of its parent."""
-        return None if self.parent_id is None else keys.version_key(self.ns, self.parent_id)
+        return None if self.parent_id is None else keys.checkpoint_key(self.ns, self.parent_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,11 @@ class MovingOperations:
     def marks(self, thread_id: str, after: int = 0) -> Operation[dict[bytes, MarkRow]]:
         """Return key and other columns of a thread's checkpoints with a seq above this. One round trip."""
         rows = yield from fetch(self._sql.moving.marks(self._tenant, thread_id, after))
-        return {row.version_key: row for row in rows}
+        return {row.checkpoint_key: row for row in rows}
 
     def page(
         self, thread_id: str, after: int, limit: int, parents: StoredValues
-    ) -> Operation[list[KeptVersion | Damaged]]:
+    ) -> Operation[list[KeptGraphCheckpoint | Damaged]]:
         """Return checkpoints after a position, oldest first.
 
         Args:
@@ -141,13 +141,13 @@ class MovingOperations:
         checkpoints = self._sql.moving.next(self._tenant, thread_id, after, limit)
         marks = self._sql.moving.marks(self._tenant, thread_id, after, limit)
         results = yield Batch((checkpoints, marks))
-        flags = {row.version_key: row for row in results.rows(marks)}
+        flags = {row.checkpoint_key: row for row in results.rows(marks)}
         try:
             decoded = self._decoded(thread_id, results.rows(checkpoints))
-            return [_kept(one, flags[one.row.version_key], parents) for one in decoded[::-1]]
+            return [_kept(one, flags[one.row.checkpoint_key], parents) for one in decoded[::-1]]
         except CorruptCheckpoint as error:
             if limit > 1:  # read them one by one, to leave out only the damaged one
-                found: list[KeptVersion | Damaged] = []
+                found: list[KeptGraphCheckpoint | Damaged] = []
                 for _ in range(limit):
                     one = yield from self.page(thread_id, after, 1, parents)
                     if not one:
@@ -157,7 +157,7 @@ class MovingOperations:
                 return found
             return [Damaged(row.seq, error) for row in flags.values()]
 
-    def save(self, kept: KeptVersion) -> Operation[None]:
+    def save(self, kept: KeptGraphCheckpoint) -> Operation[None]:
         """Save a checkpoint as the newest of its thread, with its writes.
 
         Raises:
@@ -171,7 +171,7 @@ class MovingOperations:
         yield from self.mark(kept, token)
         yield from self.put_writes(kept, kept.writes)
 
-    def mark(self, kept: KeptVersion, token: bytes = b"") -> Operation[None]:
+    def mark(self, kept: KeptGraphCheckpoint, token: bytes = b"") -> Operation[None]:
         """Give a stored checkpoint its original time, run and visibility.
 
         Args:
@@ -190,7 +190,7 @@ class MovingOperations:
             )
         )
 
-    def put_writes(self, kept: KeptVersion, writes: Sequence[LoadedWrite]) -> Operation[None]:
+    def put_writes(self, kept: KeptGraphCheckpoint, writes: Sequence[LoadedWrite]) -> Operation[None]:
         """Store writes of tasks at a checkpoint; those that exist stay as they are."""
         for task_id in dict.fromkeys(write.task_id for write in writes):
             rows = [write for write in writes if write.task_id == task_id]
@@ -215,17 +215,17 @@ class MovingOperations:
         return decode_checkpoints(thread, None, rows, Parts(identity=part_identity(thread)), None)
 
 
-def _kept(one: Decoded, mark: MarkRow, parents: StoredValues) -> KeptVersion:
+def _kept(one: Decoded, mark: MarkRow, parents: StoredValues) -> KeptGraphCheckpoint:
     """Return a checkpoint. Values that are stored as the parent's are left out."""
-    version, row, content = one.version, one.row, one.content
-    parent_id = version.parent_id
-    before = {} if parent_id is None else parents.get(keys.version_key(row.ns, parent_id), {})
+    loaded, row, content = one.loaded, one.row, one.content
+    parent_id = loaded.parent_id
+    before = {} if parent_id is None else parents.get(keys.checkpoint_key(row.ns, parent_id), {})
     values = {}
     for name, held in content.values.items():
         same = name in before and before[name].value == held.value
-        values[name] = KeptValue(held.label, None if same else version.value(name))
-    parents[row.version_key] = content.values
-    return KeptVersion(
+        values[name] = KeptValue(held.label, None if same else loaded.value(name))
+    parents[row.checkpoint_key] = content.values
+    return KeptGraphCheckpoint(
         thread_id=row.thread_id,
         seq=row.seq,
         ns=row.ns,
@@ -240,11 +240,11 @@ def _kept(one: Decoded, mark: MarkRow, parents: StoredValues) -> KeptVersion:
         metadata=row.metadata,
         run_key=mark.run_key,
         hidden=bool(mark.hidden),
-        writes=sorted(version.writes, key=lambda write: (write.task_id, write.idx)),
+        writes=sorted(loaded.writes, key=lambda write: (write.task_id, write.idx)),
     )
 
 
-def _new(kept: KeptVersion, base: Base | None, token: bytes) -> NewVersion:
+def _new(kept: KeptGraphCheckpoint, base: Base | None, token: bytes) -> NewGraphCheckpoint:
     """Return a checkpoint to save."""
 
     def values(base: Base | None) -> list[NewValue]:
@@ -254,7 +254,7 @@ def _new(kept: KeptVersion, base: Base | None, token: bytes) -> NewVersion:
             raise CorruptCheckpoint(f"Its parent {kept.parent_id!r}, which has its {missing[0]!r}, does not exist.")
         return [NewValue(name, value.label, value.encoded) for name, value in kept.values.items()]
 
-    return NewVersion(
+    return NewGraphCheckpoint(
         codec=kept.codec,
         ns=kept.ns,
         checkpoint_id=kept.checkpoint_id,
@@ -271,7 +271,9 @@ def _new(kept: KeptVersion, base: Base | None, token: bytes) -> NewVersion:
     )
 
 
-def difference(kept: KeptVersion, found: LoadedVersion, parent: LoadedVersion | None) -> str | None:
+def difference(
+    kept: KeptGraphCheckpoint, found: LoadedGraphCheckpoint, parent: LoadedGraphCheckpoint | None
+) -> str | None:
     """Return what of a stored checkpoint differs from this one; None if it is identical, apart from its writes.
 
     Args:

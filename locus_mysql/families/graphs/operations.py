@@ -7,10 +7,10 @@ from ...dialect.graphs import GraphDialect
 from ...engine.operation import Operation, fetch
 from ...runtime.sealing import Sealing
 from .ancestry import Ancestry
+from .base_cache import BaseCache
 from .loading import Loading
 from .removing import Removing
 from .saving import Saving
-from .version_cache import VersionCache
 
 
 class GraphOperations:
@@ -25,7 +25,7 @@ class GraphOperations:
         #: The statements.
         self.sql = GraphDialect(config.table_prefix)
         sealing = Sealing(config.encryption, self.sql.schema.family)
-        cache = VersionCache(config.cache_bytes)
+        cache = BaseCache(config.cache_bytes)
         #: Storing checkpoints and writes.
         self.saving = Saving(config, self.sql, cache)
         #: Reading them.

@@ -29,7 +29,7 @@ class Base:
 
     Args:
         epoch: The thread's epoch when it was read. Its parts exist as long as the thread has it and its own row exists.
-        version_key: Its key.
+        checkpoint_key: Its key.
         token: The mark of the save that wrote it. A server that lost its newest commits does not have it.
         values: Its values by name.
         bodies: Bodies of large values, as far as they are cached.
@@ -37,7 +37,7 @@ class Base:
     """
 
     epoch: bytes
-    version_key: bytes
+    checkpoint_key: bytes
     token: bytes
     values: Mapping[str, LabelledValue]
     bodies: Mapping[str, Body]
@@ -59,7 +59,7 @@ class NewValue(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NewVersion:
+class NewGraphCheckpoint:
     """A checkpoint to save.
 
     Args:
@@ -107,7 +107,7 @@ class LoadedWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedVersion:
+class LoadedGraphCheckpoint:
     """A checkpoint that was read.
 
     Args:

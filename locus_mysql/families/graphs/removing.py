@@ -15,7 +15,7 @@ from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
 from ...errors import InvalidInput, ThreadExists
 from . import keys
-from .version_cache import VersionCache
+from .base_cache import BaseCache
 
 #: Number of runs, and of stale threads, that one query reads.
 _PAGE = 200
@@ -30,7 +30,7 @@ class Removing:
         cache: The cache of threads.
     """
 
-    def __init__(self, config: MySQLConfig, sql: GraphDialect, cache: VersionCache) -> None:
+    def __init__(self, config: MySQLConfig, sql: GraphDialect, cache: BaseCache) -> None:
         self._sql = sql
         self._cache = cache
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
@@ -47,7 +47,7 @@ class Removing:
 
         Other checkpoints can still be loaded: the content that they need is kept, hidden, until they are deleted too.
         """
-        hide = self._sql.removing.hide_named(tenant, thread_id, keys.version_key(ns, checkpoint_id))
+        hide = self._sql.removing.hide_named(tenant, thread_id, keys.checkpoint_key(ns, checkpoint_id))
         return (yield from self._remove(tenant, thread_id, hide)) > 0
 
     def prune(
@@ -142,7 +142,7 @@ class Removing:
         """
         removed, after = 0, ""
         while True:
-            page = yield from fetch(self._sql.threads.ids_in_versions(tenant, after, _PAGE))
+            page = yield from fetch(self._sql.threads.ids_in_checkpoints(tenant, after, _PAGE))
             yield from self._clear_missing(tenant, page)
             if page:
                 first, after = page[0].thread_id, next_page(after, page[-1].thread_id)

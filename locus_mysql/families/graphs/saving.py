@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.graphs import GraphDialect, VersionRow, WriteRow
+from ...dialect.graphs import GraphCheckpointRow, GraphDialect, WriteRow
 from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
@@ -20,19 +20,19 @@ from ...errors import CheckpointExists, LocusMySQLError
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import keys
+from .base_cache import BaseCache, Key
 from .chains import Inline, Stored, store
-from .checksummed_frames import part_identity, seal, stored_thread, text_checksum, version_identity, write_identity
+from .checksummed_frames import checkpoint_identity, part_identity, seal, stored_thread, text_checksum, write_identity
 from .damage import naming_checkpoint
 from .payload import Content, pack, pack_write, resolved, unpack
-from .records import Base, LabelledValue, LoadedWrite, NewVersion
+from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
 from .values import Body, EncodedValue
-from .version_cache import Key, VersionCache
 
 #: One call in this many that stores writes is followed by housekeeping.
 HOUSEKEEPING_EVERY = 64
 
 
-class _EncodedVersion(NamedTuple):
+class _Encoded(NamedTuple):
     """An encoded checkpoint.
 
     Args:
@@ -42,7 +42,7 @@ class _EncodedVersion(NamedTuple):
         after: The checkpoint whose parts it builds on.
     """
 
-    row: VersionRow
+    row: GraphCheckpointRow
     content: Content
     bodies: Mapping[str, Body]
     after: BaseKey | None
@@ -57,14 +57,14 @@ class Saving:
         cache: The cache of threads.
     """
 
-    def __init__(self, config: MySQLConfig, sql: GraphDialect, cache: VersionCache) -> None:
+    def __init__(self, config: MySQLConfig, sql: GraphDialect, cache: BaseCache) -> None:
         self._config = config
         self._sql = sql
         self._cache = cache
         self._sealing = Sealing(config.encryption, sql.schema.family)
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
 
-    def save(self, tenant: str, thread_id: str, new: NewVersion, base: Base | None) -> Operation[None]:
+    def save(self, tenant: str, thread_id: str, new: NewGraphCheckpoint, base: Base | None) -> Operation[None]:
         """Store a checkpoint as the newest of its thread.
 
         One round trip. More if something was removed from the thread since the base was read, or if the id exists.
@@ -85,7 +85,7 @@ class Saving:
             return
         yield from self._save_locking(key, new, encoded, epoch)
 
-    def _save_sharing(self, key: Key, new: NewVersion, encoded: _EncodedVersion, epoch: bytes) -> Operation[bool]:
+    def _save_sharing(self, key: Key, new: NewGraphCheckpoint, encoded: _Encoded, epoch: bytes) -> Operation[bool]:
         """Save with a shared lock on the thread; False if the thread differs from this process's knowledge.
 
         Raises:
@@ -109,7 +109,7 @@ class Saving:
         return True
 
     def _save_locking(
-        self, key: Key, new: NewVersion, encoded: _EncodedVersion, epoch: bytes | None
+        self, key: Key, new: NewGraphCheckpoint, encoded: _Encoded, epoch: bytes | None
     ) -> Operation[None]:
         """Save under the thread's lock, and repeat it when something was removed from the thread meanwhile.
 
@@ -148,14 +148,14 @@ class Saving:
     def _lock(self, tenant: str, thread_id: str) -> tuple[str, ...]:
         return self._sql.names["threads"], tenant, thread_id
 
-    def _landed(self, key: Key, new: NewVersion, encoded: _EncodedVersion) -> Statement:
-        return self._sql.saving.find_saved(*key, encoded.row.version_key, new.token)
+    def _landed(self, key: Key, new: NewGraphCheckpoint, encoded: _Encoded) -> Statement:
+        return self._sql.saving.find_saved(*key, encoded.row.checkpoint_key, new.token)
 
-    def _remember(self, key: Key, epoch: bytes, new: NewVersion, encoded: _EncodedVersion, stored_seq: int) -> None:
+    def _remember(self, key: Key, epoch: bytes, new: NewGraphCheckpoint, encoded: _Encoded, stored_seq: int) -> None:
         """Cache the checkpoint that was just saved under a number."""
         content, row = encoded.content, encoded.row
         known = resolved(content.values, stored_seq)
-        base = Base(epoch, row.version_key, new.token, known, encoded.bodies, content.snapshots)
+        base = Base(epoch, row.checkpoint_key, new.token, known, encoded.bodies, content.snapshots)
         self._cache.remember(key, row.ns_key, base)
 
     def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
@@ -166,20 +166,20 @@ class Saving:
         if checkpoint_id is None:
             return None
         key = (tenant, thread_id)
-        ns_key, version_key = keys.ns_key(ns), keys.version_key(ns, checkpoint_id)
-        known = self._cache.base(key, ns_key, version_key)
+        ns_key, checkpoint_key = keys.ns_key(ns), keys.checkpoint_key(ns, checkpoint_id)
+        known = self._cache.base(key, ns_key, checkpoint_key)
         if known is not None:
             return known
-        rows = yield from fetch(self._sql.loading.base(*key, version_key))
+        rows = yield from fetch(self._sql.loading.base(*key, checkpoint_key))
         if not rows:
             return None
         (row,) = rows
         with naming_checkpoint(thread_id, checkpoint_id):
             thread = stored_thread(*key, self._sealing)
-            identity = version_identity(thread, version_key, row.parent_key, row.needs, row.metadata_checksum)
+            identity = checkpoint_identity(thread, checkpoint_key, row.parent_key, row.needs, row.metadata_checksum)
             content = unpack(row.payload, row.stored_seq, identity)
         bodies = self._cache.bodies(key, ns_key, content.values)
-        return Base(row.epoch, version_key, row.token, content.values, bodies, content.snapshots)
+        return Base(row.epoch, checkpoint_key, row.token, content.values, bodies, content.snapshots)
 
     def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """Return the checkpoint of a namespace that this process saved or loaded last."""
@@ -189,7 +189,7 @@ class Saving:
         self,
         tenant: str,
         thread_id: str,
-        version_key: bytes,
+        checkpoint_key: bytes,
         task_id: str,
         writes: Sequence[LoadedWrite],
         *,
@@ -200,7 +200,7 @@ class Saving:
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            version_key: The checkpoint; it need not exist yet.
+            checkpoint_key: The checkpoint; it need not exist yet.
             task_id: The task.
             writes: The writes.
             replace: Whether existing writes are replaced; otherwise only those with an index below 0 are.
@@ -212,14 +212,14 @@ class Saving:
         thread = stored_thread(tenant, thread_id, self._sealing)
 
         def payload(write: LoadedWrite) -> bytes:
-            identity = write_identity(thread, version_key, task_id, write.idx, write.channel, write.task_path)
+            identity = write_identity(thread, checkpoint_key, task_id, write.idx, write.channel, write.task_path)
             return pack_write(write.value, self._compression, identity)
 
         rows = [
             WriteRow(task_key, write.idx, task_id, write.task_path, write.channel, payload(write)) for write in writes
         ]
         sql = self._sql.saving
-        insert = sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace)
+        insert = sql.insert_writes(tenant, thread_id, checkpoint_key, token, rows, replace=replace)
         yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
         if one_in(HOUSEKEEPING_EVERY):
             yield Deferred(work=self._housekeeping())
@@ -238,12 +238,12 @@ class Saving:
     def _compression(self) -> Literal["zlib", "none"]:
         return self._config.compression
 
-    def _is_saved(self, key: Key, row: VersionRow, new: NewVersion) -> Operation[bool]:
+    def _is_saved(self, key: Key, row: GraphCheckpointRow, new: NewGraphCheckpoint) -> Operation[bool]:
         """Return whether the existing row with this id is from this save, or has the same content."""
         marks = [new.token]
         if new.digest:  # rows from before encryption have the digest itself
-            marks = [*self._sealing.of(*key).digests(new.digest, row.version_key), new.digest]
-        finding = [self._sql.saving.find_saved(*key, row.version_key, mark) for mark in dict.fromkeys(marks)]
+            marks = [*self._sealing.of(*key).digests(new.digest, row.checkpoint_key), new.digest]
+        finding = [self._sql.saving.find_saved(*key, row.checkpoint_key, mark) for mark in dict.fromkeys(marks)]
         results = yield Batch(tuple(finding))
         return any(found.rows for found in results)
 
@@ -255,7 +255,7 @@ class Saving:
         statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us, record)
         return len(statements) - 1, statements
 
-    def _encode(self, key: Key, new: NewVersion, base: Base | None) -> _EncodedVersion:
+    def _encode(self, key: Key, new: NewGraphCheckpoint, base: Base | None) -> _Encoded:
         """Encode a checkpoint to save."""
         thread = stored_thread(*key, self._sealing)
         values: dict[str, LabelledValue] = {}
@@ -283,39 +283,39 @@ class Saving:
         if base is not None:
             snapshots |= base.snapshots - values.keys() - new.counted
         content = Content(new.codec, new.head, values, frozenset(snapshots))
-        parent_key = None if new.parent_id is None else keys.version_key(new.ns, new.parent_id)
-        version_key = keys.version_key(new.ns, new.checkpoint_id)
+        parent_key = None if new.parent_id is None else keys.checkpoint_key(new.ns, new.parent_id)
+        checkpoint_key = keys.checkpoint_key(new.ns, new.checkpoint_id)
         needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
-        identity = version_identity(thread, version_key, parent_key, needs, text_checksum(new.metadata))
+        identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, text_checksum(new.metadata))
         parts = _parts(values)
-        row = VersionRow(
+        row = GraphCheckpointRow(
             ns_key=keys.ns_key(new.ns),
-            version_key=version_key,
+            checkpoint_key=checkpoint_key,
             parent_key=parent_key,
             checkpoint_id=new.checkpoint_id,
             parent_id=new.parent_id,
             ns=new.ns,
             needs=needs,
             sources=json.dumps(parts, separators=(",", ":")),
-            tokens=new.token + (thread.sealing.digests(new.digest, version_key)[0] if new.digest else b""),
+            tokens=new.token + (thread.sealing.digests(new.digest, checkpoint_key)[0] if new.digest else b""),
             payload=pack(content, self._config.compression, identity),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
             chunks=tuple(chunks),
         )
         builds = base is not None and any(part >= OWN_PARTS for part in parts)
-        after = (base.version_key, base.token) if base is not None and builds else None
-        return _EncodedVersion(row, content, bodies, after)
+        after = (base.checkpoint_key, base.token) if base is not None and builds else None
+        return _Encoded(row, content, bodies, after)
 
 
-def _taken(thread_id: str, new: NewVersion) -> CheckpointExists:
+def _taken(thread_id: str, new: NewGraphCheckpoint) -> CheckpointExists:
     return CheckpointExists(
         f"Thread {thread_id!r} has a checkpoint {new.checkpoint_id!r} of other content. History is kept: "
         "save under another id, or delete that one first."
     )
 
 
-def _holds_its_part(row: VersionRow) -> bool:
+def _holds_its_part(row: GraphCheckpointRow) -> bool:
     """Return whether a row can hold its values itself: at most one part, and not a large one."""
     return len(row.chunks) <= 1 and all(len(chunk) <= OWN_CHUNK_BYTES for chunk in row.chunks)
 

@@ -1,4 +1,4 @@
-"""The versioned saver of plain dicts: `MySQLCheckpointSaver` and `SyncMySQLCheckpointSaver`."""
+"""The saver of plain dicts with history: `MySQLCheckpointSaver` and `SyncMySQLCheckpointSaver`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ...runtime.exact_json import check_json_object, decode_json, encode_json, q
 from ...runtime.methods import awaited, blocking
 from . import keys
 from .arguments import check_id
-from .base import AsyncVersions, SyncVersions, VersionsOfTenants
+from .base import AsyncGraphs, GraphsOfTenants, SyncGraphs
 from .copying import copy_thread
 from .damage import naming_checkpoint
 from .records import (
     Base,
     CheckpointRecord,
-    LoadedVersion,
+    LoadedGraphCheckpoint,
     LoadedWrite,
+    NewGraphCheckpoint,
     NewValue,
-    NewVersion,
     WriteRecord,
 )
 from .values import EncodedValue
@@ -40,7 +40,7 @@ CODEC = "json"
 DEFAULT_NAMESPACE = "default"
 
 
-class SaverOperations(VersionsOfTenants):
+class SaverOperations(GraphsOfTenants):
     """The saver's operations, with checkpoints as dicts."""
 
     def put(
@@ -83,7 +83,7 @@ class SaverOperations(VersionsOfTenants):
         def values(base: Base | None) -> Sequence[NewValue]:
             return fields
 
-        new = NewVersion(
+        new = NewGraphCheckpoint(
             codec=CODEC,
             ns=ns,
             checkpoint_id=checkpoint_id,
@@ -100,7 +100,7 @@ class SaverOperations(VersionsOfTenants):
             digest=_content_digest(fields, parent_checkpoint_id, text),
         )
         tenant = self.tenancy.of(thread_id)
-        saving = self.versions.saving
+        saving = self.graphs.saving
         base = yield from saving.find_base(tenant, thread_id, ns, parent_checkpoint_id)
         yield from saving.save(tenant, thread_id, new, base or saving.newest_known(tenant, thread_id, ns))
 
@@ -117,7 +117,7 @@ class SaverOperations(VersionsOfTenants):
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
-        found = yield from self.versions.loading.load(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id)
+        found = yield from self.graphs.loading.load(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id)
         return None if found is None else _record(found)
 
     def list_checkpoints(
@@ -135,14 +135,14 @@ class SaverOperations(VersionsOfTenants):
         check_thread_id(thread_id)
         if before is not None:
             check_id(before, "Checkpoint id")
-        versions, _ = yield from self.versions.loading.page(
+        page, _ = yield from self.graphs.loading.page(
             self.tenancy.of(thread_id),
             thread_id,
             check_limit(limit),
             ns=ns,
             before=None if before is None else (ns, before),
         )
-        return [_record(version) for version in versions]
+        return [_record(loaded) for loaded in page]
 
     def put_writes(
         self,
@@ -167,7 +167,7 @@ class SaverOperations(VersionsOfTenants):
         """
         ns = _namespace(checkpoint_ns)
         check_thread_id(thread_id)
-        version_key = keys.version_key(ns, check_id(checkpoint_id, "Checkpoint id"))
+        checkpoint_key = keys.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
         check_id(task_id, "Task id")
         pairs = []
         for channel, value in writes:
@@ -175,7 +175,7 @@ class SaverOperations(VersionsOfTenants):
             pairs.append([channel, value])
         row = LoadedWrite(task_id, 0, "", "", EncodedValue(CODEC, encode_json(pairs)))
         tenant = self.tenancy.of(thread_id)
-        yield from self.versions.saving.put_writes(tenant, thread_id, version_key, task_id, [row], replace=True)
+        yield from self.graphs.saving.put_writes(tenant, thread_id, checkpoint_key, task_id, [row], replace=True)
 
     def get_writes(
         self,
@@ -192,10 +192,10 @@ class SaverOperations(VersionsOfTenants):
         """
         ns = _namespace(checkpoint_ns)
         check_thread_id(thread_id)
-        version_key = keys.version_key(ns, check_id(checkpoint_id, "Checkpoint id"))
+        checkpoint_key = keys.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
         if task_id is not None:
             check_id(task_id, "Task id")
-        reading = self.versions.loading.writes(self.tenancy.of(thread_id), thread_id, version_key, task_id)
+        reading = self.graphs.loading.writes(self.tenancy.of(thread_id), thread_id, checkpoint_key, task_id)
         with naming_checkpoint(thread_id, checkpoint_id):
             found = yield from reading
         return [
@@ -207,7 +207,7 @@ class SaverOperations(VersionsOfTenants):
     def delete_thread(self, thread_id: str) -> Operation[bool]:
         """Delete a thread with all its checkpoints and writes; True if there was one. One round trip."""
         check_thread_id(thread_id)
-        return (yield from self.versions.removing.delete_thread(self.tenancy.of(thread_id), thread_id))
+        return (yield from self.graphs.removing.delete_thread(self.tenancy.of(thread_id), thread_id))
 
     def delete_checkpoint(
         self, *, thread_id: str, checkpoint_id: str, checkpoint_ns: str = DEFAULT_NAMESPACE
@@ -216,7 +216,7 @@ class SaverOperations(VersionsOfTenants):
         ns = _namespace(checkpoint_ns)
         check_thread_id(thread_id)
         check_id(checkpoint_id, "Checkpoint id")
-        removing = self.versions.removing
+        removing = self.graphs.removing
         return (yield from removing.delete_checkpoint(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id))
 
     def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
@@ -229,11 +229,11 @@ class SaverOperations(VersionsOfTenants):
         """
         check_text(pattern, "Pattern")
         limit, offset = check_limit(limit), check_limit(offset, "offset")
-        return (yield from self.versions.list_threads(self.tenancy.of(), limit, pattern, offset))
+        return (yield from self.graphs.list_threads(self.tenancy.of(), limit, pattern, offset))
 
     def count(self, pattern: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob."""
-        return (yield from self.versions.count(self.tenancy.of(), check_text(pattern, "Pattern")))
+        return (yield from self.graphs.count(self.tenancy.of(), check_text(pattern, "Pattern")))
 
     def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints and writes, on the server; False if there is none.
@@ -244,7 +244,7 @@ class SaverOperations(VersionsOfTenants):
         check_thread_id(source_thread_id)
         check_thread_id(dest_thread_id)
         tenant = self.tenancy.of(source_thread_id)
-        return (yield from copy_thread(self.versions, tenant, source_thread_id, dest_thread_id))
+        return (yield from copy_thread(self.graphs, tenant, source_thread_id, dest_thread_id))
 
     def prune(self, *, thread_id: str, keep: int = 1, checkpoint_ns: str | None = None) -> Operation[int]:
         """Delete all but the newest checkpoints; returns the number of deleted ones. One round trip.
@@ -257,7 +257,7 @@ class SaverOperations(VersionsOfTenants):
         check_thread_id(thread_id)
         check_limit(keep, "keep", 1)
         ns = None if checkpoint_ns is None else _namespace(checkpoint_ns)
-        return (yield from self.versions.removing.prune(self.tenancy.of(thread_id), thread_id, keep, ns))
+        return (yield from self.graphs.removing.prune(self.tenancy.of(thread_id), thread_id, keep, ns))
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Delete checkpoints older than this many days; returns their number.
@@ -267,11 +267,11 @@ class SaverOperations(VersionsOfTenants):
         """
         if isinstance(older_than_days, bool) or not 0 <= older_than_days <= 36_500:
             raise InvalidInput("older_than_days must be a number from 0 to 36500.")
-        return (yield from self.versions.removing.vacuum(self.tenancy.of(), older_than_days * 86_400))
+        return (yield from self.graphs.removing.vacuum(self.tenancy.of(), older_than_days * 86_400))
 
 
-class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
-    """Every checkpoint of a thread and the writes of its tasks, with the methods of Locus' versioned savers.
+class MySQLCheckpointSaver(AsyncGraphs[SaverOperations]):
+    """Every checkpoint of a thread and the writes of its tasks, with the methods of Locus' savers with history.
 
     Args:
         where: A `Database` shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
@@ -324,7 +324,7 @@ class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
     def vacuum(self) -> None: ...
 
 
-class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
+class SyncMySQLCheckpointSaver(SyncGraphs[SaverOperations]):
     """`MySQLCheckpointSaver` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
@@ -391,15 +391,15 @@ def _content_digest(fields: Sequence[NewValue], parent_id: str | None, metadata:
     return digest.digest()[:15]
 
 
-def _record(version: LoadedVersion) -> CheckpointRecord:
-    _check_codec(version.codec, version.thread_id)
-    metadata = version.metadata if not version.head.data else bytes(version.head.data)
+def _record(loaded: LoadedGraphCheckpoint) -> CheckpointRecord:
+    _check_codec(loaded.codec, loaded.thread_id)
+    metadata = loaded.metadata if not loaded.head.data else bytes(loaded.head.data)
     return CheckpointRecord(
-        checkpoint_id=version.checkpoint_id,
-        parent_checkpoint_id=version.parent_id,
-        checkpoint={name: decode_json(encoded.data) for name, encoded in version.values().items()},
+        checkpoint_id=loaded.checkpoint_id,
+        parent_checkpoint_id=loaded.parent_id,
+        checkpoint={name: decode_json(encoded.data) for name, encoded in loaded.values().items()},
         metadata=json.loads(metadata) if metadata else {},
-        created_at=version.created_at.isoformat(),
+        created_at=loaded.created_at.isoformat(),
     )
 
 

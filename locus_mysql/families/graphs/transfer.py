@@ -16,8 +16,8 @@ from ...runtime.sealing import fetching_keys, refuse_clear_tables
 from ...runtime.server_times import aware
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
-from .lines import FORMAT, head_line, version_line, version_of_content
-from .moving import Damaged, KeptVersion, MovingOperations, StoredValues, difference
+from .lines import FORMAT, checkpoint_line, checkpoint_of_content, head_line
+from .moving import Damaged, KeptGraphCheckpoint, MovingOperations, StoredValues, difference
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class GraphTransfer:
 
     def source(self, threads: Sequence[str] | None = None, pattern: str = "*", **others: Any) -> GraphSource:
         """Return the source that reads these threads, or those whose ids match a glob."""
-        refuse_others(others, "versions")
+        refuse_others(others, "graphs")
         return GraphSource(self._config, threads, pattern)
 
     def accepts(self, head: Head) -> bool:
@@ -78,7 +78,7 @@ class GraphSource:
 
     def position_of(self, content: Mapping[str, Any]) -> tuple[str, int]:
         """Return the thread and the seq of the checkpoint in a line."""
-        kept = version_of_content(content)
+        kept = checkpoint_of_content(content)
         return kept.thread_id, kept.seq
 
     async def count(self, database: Database) -> int:
@@ -104,7 +104,7 @@ class GraphSource:
                 if isinstance(one, Damaged):
                     page.damaged.append(f"{one.error}")
                 else:
-                    page.records.append(version_line(one))
+                    page.records.append(checkpoint_line(one))
                     size += len(page.records[-1])
             if not found:
                 self._last_thread, self._thread = self._thread, None
@@ -143,11 +143,11 @@ class GraphTarget:
         refuse_clear_tables(config, self._moving.schema)
         self._thread: _ThreadImport | None = None
 
-    def read(self, content: Mapping[str, Any]) -> KeptVersion:
+    def read(self, content: Mapping[str, Any]) -> KeptGraphCheckpoint:
         """Return the checkpoint in a line."""
-        return version_of_content(content)
+        return checkpoint_of_content(content)
 
-    async def write(self, database: Database, records: Sequence[KeptVersion], report: TransferReport) -> None:
+    async def write(self, database: Database, records: Sequence[KeptGraphCheckpoint], report: TransferReport) -> None:
         """Write checkpoints that are missing, and compare the others."""
         for kept in records:
             if self._thread is None or self._thread.thread_id != kept.thread_id:
@@ -179,7 +179,7 @@ class _ThreadImport:
         self._unseen = {*stored}  # stored checkpoints that the file has not had yet
         self._refused: set[bytes] = set()
 
-    def write(self, kept: KeptVersion, report: TransferReport) -> Operation[str | None]:
+    def write(self, kept: KeptGraphCheckpoint, report: TransferReport) -> Operation[str | None]:
         """Write or compare a checkpoint; return why it was left out, or None."""
         message: str | None = None
         present = kept.key in self._stored
@@ -200,7 +200,7 @@ class _ThreadImport:
             report.copied += 1
         return message
 
-    def _save(self, kept: KeptVersion) -> Operation[str | None]:
+    def _save(self, kept: KeptGraphCheckpoint) -> Operation[str | None]:
         try:
             yield from self._moving.save(kept)
         except (CheckpointExists, CorruptCheckpoint) as error:
@@ -209,7 +209,7 @@ class _ThreadImport:
         self._stored.update((yield from self._moving.marks(self.thread_id, newest)))
         return (yield from self._difference(kept)) if kept.key in self._stored else "it was deleted meanwhile"
 
-    def _complete(self, kept: KeptVersion) -> Operation[str | None]:
+    def _complete(self, kept: KeptGraphCheckpoint) -> Operation[str | None]:
         """Compare a stored checkpoint, and add what an import that was killed before did not write."""
         message = yield from self._difference(kept, writes=False)
         if message is not None:
@@ -218,23 +218,23 @@ class _ThreadImport:
         if (aware(mark.created_at), bool(mark.hidden), mark.run_key) != (kept.created_at, kept.hidden, kept.run_key):
             yield from self._moving.mark(kept)
         found = yield from self._moving.load(self.thread_id, mark.seq)
-        existing = {(write.task_id, write.idx) for write in found.version.writes}
+        existing = {(write.task_id, write.idx) for write in found.loaded.writes}
         missing = [write for write in kept.writes if (write.task_id, write.idx) not in existing]
         yield from self._moving.put_writes(kept, missing)
         return None
 
-    def _difference(self, kept: KeptVersion, *, writes: bool = True) -> Operation[str | None]:
+    def _difference(self, kept: KeptGraphCheckpoint, *, writes: bool = True) -> Operation[str | None]:
         """Return how a stored checkpoint differs; None if it is identical."""
         try:
             found = yield from self._moving.load(self.thread_id, self._stored[kept.key].seq)
             parent = None
             mark = None if kept.parent_key is None else self._stored.get(kept.parent_key)
             if mark is not None and any(value.encoded is None for value in kept.values.values()):
-                parent = (yield from self._moving.load(self.thread_id, mark.seq)).version
-            what = difference(kept, found.version, parent)
+                parent = (yield from self._moving.load(self.thread_id, mark.seq)).loaded
+            what = difference(kept, found.loaded, parent)
         except CorruptCheckpoint as error:
             return str(error).rstrip(".")
-        stored = sorted(found.version.writes, key=lambda write: (write.task_id, write.idx))
+        stored = sorted(found.loaded.writes, key=lambda write: (write.task_id, write.idx))
         if what is None and writes and sorted(kept.writes, key=lambda write: (write.task_id, write.idx)) != stored:
             what = "one of its writes"
         return None if what is None else f"{what} differs in the tables"

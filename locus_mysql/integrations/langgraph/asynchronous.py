@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...families.graphs.base import AsyncVersions
+from ...families.graphs.base import AsyncGraphs
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited
 from .delegation import from_other_threads
@@ -24,7 +24,7 @@ from .saver import GraphSaver
 T = TypeVar("T")
 
 
-class AsyncMySQLSaver(AsyncVersions[GraphOperations], GraphSaver):
+class AsyncMySQLSaver(AsyncGraphs[GraphOperations], GraphSaver):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Any number of graphs can share one.
 
     Its synchronous methods may be called from other threads than the event loop's, like those of LangGraph's own
@@ -55,7 +55,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], GraphSaver):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        AsyncVersions.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
+        AsyncGraphs.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()

@@ -26,7 +26,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
-from ...families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
+from ...families.graphs.records import Base, LoadedGraphCheckpoint, LoadedWrite, NewGraphCheckpoint, NewValue
 from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.arguments import check_text
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
@@ -52,7 +52,7 @@ _PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 _TYPED, _BOTH = "typed:", "both"
 
 
-def new_version(
+def new_checkpoint(
     serde: SerializerProtocol,
     encode: Callable[[str, Any], EncodedValue | Grown],
     config: RunnableConfig,
@@ -60,8 +60,8 @@ def new_version(
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     token: bytes,
-) -> NewVersion:
-    """Convert a LangGraph checkpoint to a `NewVersion`.
+) -> NewGraphCheckpoint:
+    """Convert a LangGraph checkpoint to a `NewGraphCheckpoint`.
 
     Args:
         serde: Encodes the head if JSON cannot.
@@ -77,7 +77,7 @@ def new_version(
     rest = {name: value for name, value in checkpoint.items() if name != "channel_values"}
     head, text = encode_head(serde, rest, cast("dict[str, Any]", whole))
     run_id = whole.get("run_id")
-    return NewVersion(
+    return NewGraphCheckpoint(
         codec=CODEC,
         ns=configurable.get("checkpoint_ns") or "",
         checkpoint_id=checkpoint["id"],
@@ -111,49 +111,49 @@ def new_writes(
     ]
 
 
-def checkpoint_tuple(serde: SerializerProtocol, version: LoadedVersion, thread_id: Any) -> CheckpointTuple:
+def checkpoint_tuple(serde: SerializerProtocol, loaded: LoadedGraphCheckpoint, thread_id: Any) -> CheckpointTuple:
     """Convert a stored checkpoint to LangGraph's.
 
     Args:
         serde: Decodes the values.
-        version: The checkpoint.
+        loaded: The checkpoint.
         thread_id: The thread's id as the caller gave it, of any type.
 
     Raises:
         CorruptCheckpoint: It was not saved by LangGraph, is damaged, or was written with another serialiser.
     """
-    if version.codec != CODEC:
+    if loaded.codec != CODEC:
         raise CorruptCheckpoint(
-            f"Thread {version.thread_id!r} has checkpoints that LangGraph did not save. Give other stores another "
+            f"Thread {loaded.thread_id!r} has checkpoints that LangGraph did not save. Give other stores another "
             "tenant, table_prefix or thread ids."
         )
     try:
-        return _decoded(serde, version, thread_id)
+        return _decoded(serde, loaded, thread_id)
     except LocusMySQLError:
         raise
     except Exception as error:  # serialisers raise any type for bytes of another one
         raise CorruptCheckpoint(
-            f"Checkpoint {version.checkpoint_id!r} of thread {version.thread_id!r} cannot be read with this saver's "
+            f"Checkpoint {loaded.checkpoint_id!r} of thread {loaded.thread_id!r} cannot be read with this saver's "
             f"serialiser ({type(error).__name__}: {error}). Use the serde with which it was written."
         ) from error
 
 
-def _decoded(serde: SerializerProtocol, version: LoadedVersion, thread_id: Any) -> CheckpointTuple:
-    rest, metadata = _decode_head(serde, version)
-    values = {name: load(serde, encoded) for name, encoded in version.values().items()}
+def _decoded(serde: SerializerProtocol, loaded: LoadedGraphCheckpoint, thread_id: Any) -> CheckpointTuple:
+    rest, metadata = _decode_head(serde, loaded)
+    values = {name: load(serde, encoded) for name, encoded in loaded.values().items()}
     checkpoint = cast(Checkpoint, {**rest, "channel_values": values})
-    if version.parents_writes:
-        _add_sends(serde, checkpoint, version.parents_writes)
+    if loaded.parents_writes:
+        _add_sends(serde, checkpoint, loaded.parents_writes)
 
     def config(checkpoint_id: str) -> RunnableConfig:
-        return {"configurable": {"thread_id": thread_id, "checkpoint_ns": version.ns, "checkpoint_id": checkpoint_id}}
+        return {"configurable": {"thread_id": thread_id, "checkpoint_ns": loaded.ns, "checkpoint_id": checkpoint_id}}
 
     return CheckpointTuple(
-        config=config(version.checkpoint_id),
+        config=config(loaded.checkpoint_id),
         checkpoint=checkpoint,
         metadata=cast(CheckpointMetadata, metadata),
-        parent_config=None if version.parent_id is None else config(version.parent_id),
-        pending_writes=pending_writes(serde, version.writes),
+        parent_config=None if loaded.parent_id is None else config(loaded.parent_id),
+        pending_writes=pending_writes(serde, loaded.writes),
     )
 
 
@@ -190,10 +190,10 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
     return text
 
 
-def matches(version: LoadedVersion, matching: str) -> bool:
+def matches(loaded: LoadedGraphCheckpoint, matching: str) -> bool:
     """Return whether a checkpoint's metadata contain this JSON, compared exactly; False if they are damaged."""
     try:
-        return contains(json.loads(version.metadata or "{}"), json.loads(matching))
+        return contains(json.loads(loaded.metadata or "{}"), json.loads(matching))
     except (ValueError, RecursionError):
         return False
 
@@ -292,10 +292,10 @@ def _whole(
         return EncodedValue(_BOTH, encode_json([rest, plain]))
 
 
-def _decode_head(serde: SerializerProtocol, version: LoadedVersion) -> tuple[dict[str, Any], dict[str, Any]]:
-    head = version.head
+def _decode_head(serde: SerializerProtocol, loaded: LoadedGraphCheckpoint) -> tuple[dict[str, Any], dict[str, Any]]:
+    head = loaded.head
     if head.kind == "json":
-        return decode_json(head.data), json.loads(version.metadata or "{}")
+        return decode_json(head.data), json.loads(loaded.metadata or "{}")
     rest, metadata = (
         decode_json(head.data) if head.kind == _BOTH else serde.loads_typed((head.kind.removeprefix(_TYPED), head.data))
     )

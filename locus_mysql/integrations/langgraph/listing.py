@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from ...engine.operation import Operation, Outdated
 from ...errors import CorruptCheckpoint, SetupError
 from ...families.graphs.operations import GraphOperations
-from ...families.graphs.records import LoadedVersion
+from ...families.graphs.records import LoadedGraphCheckpoint
 from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.tenancy import Tenancy
 from . import coding
@@ -27,7 +27,7 @@ class Listing:
     If all threads are listed, those that cannot be read are reported at the end, as one error.
 
     Args:
-        versions: Reads threads and checkpoints.
+        graphs: Reads threads and checkpoints.
         tenancy: Finds the tenant.
         serde: Decodes values.
         config: Thread, namespace and checkpoint to list; None, or an empty one, for all threads.
@@ -38,7 +38,7 @@ class Listing:
 
     def __init__(
         self,
-        versions: GraphOperations,
+        graphs: GraphOperations,
         tenancy: Tenancy,
         serde: SerializerProtocol,
         config: RunnableConfig | None,
@@ -46,7 +46,7 @@ class Listing:
         before: RunnableConfig | None,
         limit: int | None,
     ) -> None:
-        self._versions = versions
+        self._graphs = graphs
         self._tenancy = tenancy
         self._serde = serde
         configurable = config["configurable"] if config else {}
@@ -76,18 +76,18 @@ class Listing:
                 page.
         """
         if not self._threads and self._more_threads:
-            page = yield from self._versions.page_of_threads(self._tenancy.of(), PAGE, self._after_thread)
-            self._threads = [thread_id for _, thread_id in page]
-            self._more_threads = len(page) == PAGE
-            self._after_thread = page[-1] if page else None
+            ids = yield from self._graphs.page_of_threads(self._tenancy.of(), PAGE, self._after_thread)
+            self._threads = [thread_id for _, thread_id in ids]
+            self._more_threads = len(ids) == PAGE
+            self._after_thread = ids[-1] if ids else None
         if not self._threads:
             self.done = True
             self._raise_unreadable()
             return []
         given = self._threads[0]
         try:
-            versions = yield from self._versions_of_thread(given)
-            tuples = [coding.checkpoint_tuple(self._serde, version, given) for version in versions]
+            page = yield from self._checkpoints_of_thread(given)
+            tuples = [coding.checkpoint_tuple(self._serde, loaded, given) for loaded in page]
         except CorruptCheckpoint as error:
             named = error if repr(given) in str(error) else CorruptCheckpoint(f"Thread {given!r}: {error}")
             if self._thread_id is not None:
@@ -99,7 +99,7 @@ class Listing:
             self.done = self._remaining <= 0
         return tuples
 
-    def _versions_of_thread(self, given: Any) -> Operation[list[LoadedVersion]]:
+    def _checkpoints_of_thread(self, given: Any) -> Operation[list[LoadedGraphCheckpoint]]:
         """The next matching checkpoints of a thread; after its last one, those of the next thread."""
         thread_id = check_thread_id(str(given))
         tenant = self._tenancy.of(None if self._thread_id is None else thread_id)
@@ -118,13 +118,13 @@ class Listing:
         if len(page) < limit:
             self._next_thread()
         if self._matching is not None:
-            page = [version for version in page if coding.matches(version, self._matching)]
+            page = [loaded for loaded in page if coding.matches(loaded, self._matching)]
         return page[: self._limit]
 
     def _page(
         self, tenant: str, thread_id: str, limit: int, matching: str | None
-    ) -> Operation[tuple[list[LoadedVersion], int]]:
-        return self._versions.loading.page(
+    ) -> Operation[tuple[list[LoadedGraphCheckpoint], int]]:
+        return self._graphs.loading.page(
             tenant,
             thread_id,
             limit,

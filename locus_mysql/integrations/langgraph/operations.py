@@ -24,7 +24,7 @@ from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...families.graphs import keys
 from ...families.graphs.arguments import check_id
-from ...families.graphs.base import VersionsOfTenants
+from ...families.graphs.base import GraphsOfTenants
 from ...families.graphs.copying import copy_thread
 from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.arguments import check_text, check_thread_id
@@ -34,7 +34,7 @@ from .listing import Listing
 from .messages import MessagePieces
 
 
-class GraphOperations(VersionsOfTenants):
+class GraphOperations(GraphsOfTenants):
     """The operations of one saver. Clones with other serialisers share the caches.
 
     Args:
@@ -62,10 +62,10 @@ class GraphOperations(VersionsOfTenants):
     def get_tuple(self, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
         """Return a checkpoint, or the newest of a thread; None if it does not exist. One round trip."""
         tenant, thread_id, ns = self._key(config)
-        version = yield from self.versions.loading.load(tenant, thread_id, ns, get_checkpoint_id(config) or None)
-        if version is None:
+        loaded = yield from self.graphs.loading.load(tenant, thread_id, ns, get_checkpoint_id(config) or None)
+        if loaded is None:
             return None
-        return coding.checkpoint_tuple(self.serde, version, config["configurable"]["thread_id"])
+        return coding.checkpoint_tuple(self.serde, loaded, config["configurable"]["thread_id"])
 
     def listing(
         self,
@@ -75,7 +75,7 @@ class GraphOperations(VersionsOfTenants):
         limit: int | None,
     ) -> Listing:
         """Begin to list checkpoints; see `Listing`."""
-        return Listing(self.versions, self.tenancy, self.serde, config, filter, before, limit)
+        return Listing(self.graphs, self.tenancy, self.serde, config, filter, before, limit)
 
     def put(
         self,
@@ -94,9 +94,9 @@ class GraphOperations(VersionsOfTenants):
         def encode(channel: str, value: Any) -> EncodedValue | Grown:
             return self._pieces.dump(self.serde, (tenant, thread_id, ns, channel), value)
 
-        new = coding.new_version(self.serde, encode, config, checkpoint, metadata, new_versions, os.urandom(16))
-        base = yield from self.versions.saving.find_base(tenant, thread_id, ns, new.parent_id)
-        yield from self.versions.saving.save(tenant, thread_id, new, base)
+        new = coding.new_checkpoint(self.serde, encode, config, checkpoint, metadata, new_versions, os.urandom(16))
+        base = yield from self.graphs.saving.find_base(tenant, thread_id, ns, new.parent_id)
+        yield from self.graphs.saving.save(tenant, thread_id, new, base)
         given = config["configurable"]["thread_id"]
         return {"configurable": {"thread_id": given, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}}
 
@@ -106,21 +106,21 @@ class GraphOperations(VersionsOfTenants):
         """Store the writes of a task at a checkpoint, which need not exist yet. One round trip."""
         tenant, thread_id, ns = self._key(config)
         check_id(task_id, "Task id")
-        version_key = keys.version_key(ns, check_id(config["configurable"]["checkpoint_id"], "Checkpoint id"))
+        checkpoint_key = keys.checkpoint_key(ns, check_id(config["configurable"]["checkpoint_id"], "Checkpoint id"))
         rows = coding.new_writes(self.serde, writes, task_id, task_path)
-        yield from self.versions.saving.put_writes(tenant, thread_id, version_key, task_id, rows, replace=False)
+        yield from self.graphs.saving.put_writes(tenant, thread_id, checkpoint_key, task_id, rows, replace=False)
 
     def delete_thread(self, thread_id: str) -> Operation[None]:
         """Delete a thread with all its checkpoints and writes. One round trip."""
         thread_id = check_thread_id(str(thread_id))
-        yield from self.versions.removing.delete_thread(self.tenancy.of(thread_id), thread_id)
+        yield from self.graphs.removing.delete_thread(self.tenancy.of(thread_id), thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> Operation[None]:
         """Delete the checkpoints of runs, in all threads of the tenant.
 
         Content that other checkpoints need stays in the tables, but is not listed any more.
         """
-        yield from self.versions.removing.delete_runs(self.tenancy.of(), [str(run_id) for run_id in run_ids])
+        yield from self.graphs.removing.delete_runs(self.tenancy.of(), [str(run_id) for run_id in run_ids])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> Operation[None]:
         """Copy a thread with all its checkpoints and writes, on the server. One round trip.
@@ -129,7 +129,7 @@ class GraphOperations(VersionsOfTenants):
             ThreadExists: The target has checkpoints; nothing was changed.
         """
         source, target = check_thread_id(str(source_thread_id)), check_thread_id(str(target_thread_id))
-        yield from copy_thread(self.versions, self.tenancy.of(source), source, target)
+        yield from copy_thread(self.graphs, self.tenancy.of(source), source, target)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> Operation[None]:
         """Delete all but the newest checkpoint of each namespace (``keep_latest``), or everything (``delete``).
@@ -151,9 +151,9 @@ class GraphOperations(VersionsOfTenants):
             thread_id = check_thread_id(str(given))
             tenant = self.tenancy.of(thread_id)
             if strategy == "delete":
-                yield from self.versions.removing.delete_thread(tenant, thread_id)
+                yield from self.graphs.removing.delete_thread(tenant, thread_id)
             else:
-                yield from self.versions.removing.prune(tenant, thread_id, 1, calls=True)
+                yield from self.graphs.removing.prune(tenant, thread_id, 1, calls=True)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -169,11 +169,11 @@ class GraphOperations(VersionsOfTenants):
         tenant, thread_id, ns = self._key(config)
         checkpoint_id = get_checkpoint_id(config)
         if not checkpoint_id:
-            newest = yield from self.versions.loading.load(tenant, thread_id, ns)
+            newest = yield from self.graphs.loading.load(tenant, thread_id, ns)
             if newest is None:
                 return {name: {"writes": []} for name in channels}
             checkpoint_id = newest.checkpoint_id
-        found = yield from self.versions.ancestry.channel_history(tenant, thread_id, ns, checkpoint_id, channels)
+        found = yield from self.graphs.ancestry.channel_history(tenant, thread_id, ns, checkpoint_id, channels)
         result: dict[str, DeltaChannelHistory] = {}
         for name, history in found.items():
             writes = [write for step in history.writes for write in coding.pending_writes(self.serde, step)]

@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...families.graphs.base import SyncVersions
+from ...families.graphs.base import SyncGraphs
 from ...runtime.database import Database, share
 from ...runtime.methods import blocking
 from .delegation import in_a_thread
@@ -21,7 +21,7 @@ from .operations import GraphOperations
 from .saver import GraphSaver
 
 
-class MySQLSaver(SyncVersions[GraphOperations], GraphSaver):
+class MySQLSaver(SyncGraphs[GraphOperations], GraphSaver):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Safe to share between threads and graphs.
 
     Its asynchronous methods run the synchronous ones in a thread; in an application with an event loop, use
@@ -52,7 +52,7 @@ class MySQLSaver(SyncVersions[GraphOperations], GraphSaver):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        SyncVersions.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
+        SyncGraphs.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
 
     @classmethod

@@ -14,8 +14,8 @@ from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
 from ...families.graphs.arguments import check_id
-from ...families.graphs.base import AsyncVersions, VersionsOfTenants
-from ...families.graphs.records import Base, LoadedVersion, NewValue, NewVersion
+from ...families.graphs.base import AsyncGraphs, GraphsOfTenants
+from ...families.graphs.records import Base, LoadedGraphCheckpoint, NewGraphCheckpoint, NewValue
 from ...families.graphs.values import EncodedValue
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.database import Database, share
@@ -30,7 +30,7 @@ _NAMESPACE = "locus-delta"
 _DATA = "data"
 
 
-class DeltaOperations(VersionsOfTenants):
+class DeltaOperations(GraphsOfTenants):
     """The storage's operations."""
 
     def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> Operation[None]:
@@ -42,7 +42,7 @@ class DeltaOperations(VersionsOfTenants):
         def values(base: Base | None) -> Sequence[NewValue]:
             return [data]
 
-        new = NewVersion(
+        new = NewGraphCheckpoint(
             codec=CODEC,
             ns=_NAMESPACE,
             checkpoint_id=checkpoint_id,
@@ -55,14 +55,14 @@ class DeltaOperations(VersionsOfTenants):
             replace=True,
             token=os.urandom(16),
         )
-        yield from self.versions.saving.save(self.tenancy.of(thread_id), thread_id, new, None)
+        yield from self.graphs.saving.save(self.tenancy.of(thread_id), thread_id, new, None)
 
     def retrieve(self, thread_id: str, checkpoint_id: str) -> Operation[DeltaCheckpoint | None]:
         """Return a checkpoint; None if it does not exist."""
         check_thread_id(thread_id)
         check_id(checkpoint_id, "Checkpoint id")
         tenant = self.tenancy.of(thread_id)
-        found = yield from self.versions.loading.load(tenant, thread_id, _NAMESPACE, checkpoint_id)
+        found = yield from self.graphs.loading.load(tenant, thread_id, _NAMESPACE, checkpoint_id)
         if found is None:
             return None
         metadata, is_delta = _decode_head(found)
@@ -71,23 +71,23 @@ class DeltaOperations(VersionsOfTenants):
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[CheckpointMetadata]]:
         """Return the descriptions of a thread's checkpoints, newest first."""
         check_thread_id(thread_id)
-        found, _ = yield from self.versions.loading.page(
+        found, _ = yield from self.graphs.loading.page(
             self.tenancy.of(thread_id), thread_id, check_limit(limit), ns=_NAMESPACE
         )
-        return [_decode_head(version)[0] for version in found]
+        return [_decode_head(loaded)[0] for loaded in found]
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one."""
         check_thread_id(thread_id)
         tenant = self.tenancy.of(thread_id)
-        removing = self.versions.removing
+        removing = self.graphs.removing
         if checkpoint_id is None:
             return (yield from removing.delete_thread(tenant, thread_id))
         check_id(checkpoint_id, "Checkpoint id")
         return (yield from removing.delete_checkpoint(tenant, thread_id, _NAMESPACE, checkpoint_id))
 
 
-class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
+class MySQLDeltaStorage(AsyncGraphs[DeltaOperations], DeltaStorage):
     """Storage for the checkpoints and deltas of Locus' `DeltaCheckpointer`. `MySQLCheckpointer` needs no such storage.
 
     As with Locus' own storages, a delta cannot be loaded after the checkpoint that it builds on was deleted.
@@ -141,18 +141,18 @@ def _encode_head(checkpoint: DeltaCheckpoint) -> EncodedValue:
     return EncodedValue("json", encode_json(fields))
 
 
-def _decode_head(version: LoadedVersion) -> tuple[CheckpointMetadata, bool]:
+def _decode_head(loaded: LoadedGraphCheckpoint) -> tuple[CheckpointMetadata, bool]:
     """Return the description of a checkpoint, and whether it is a delta.
 
     Raises:
         CorruptCheckpoint: Another class saved it.
     """
-    if version.codec != CODEC:
+    if loaded.codec != CODEC:
         raise CorruptCheckpoint(
-            f"Thread {version.thread_id!r} has checkpoints that another store saved. Give each its own tenant, "
+            f"Thread {loaded.thread_id!r} has checkpoints that another store saved. Give each its own tenant, "
             "table_prefix or thread ids."
         )
-    fields = decode_json(version.head.data)
+    fields = decode_json(loaded.head.data)
     is_delta = bool(fields.pop("is_delta"))
     created_at = datetime.fromisoformat(fields.pop("created_at"))
     return CheckpointMetadata(**fields, created_at=created_at), is_delta

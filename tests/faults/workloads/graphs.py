@@ -17,7 +17,7 @@ def _content(record: Any) -> Any:
 class Graphs(Workload):
     """Checkpoints that follow each other, and writes of a task."""
 
-    title, family = "checkpoints of graphs", "versions"
+    title, family = "checkpoints of graphs", "graphs"
     stores = Stores(MySQLCheckpointSaver, SyncMySQLCheckpointSaver)
 
     def _put(self, checkpoint_id: str, text: str, parent: str | None = None, thread_id: str = "thread") -> Any:

@@ -36,7 +36,7 @@ from .test_main import dsn_of
 RunSql = Callable[..., tuple[Any, ...]]
 
 #: The families whose tables the tests of this module change.
-pytestmark = pytest.mark.kept_tables("agents", "dicts", "versions")
+pytestmark = pytest.mark.kept_tables("agents", "dicts", "graphs")
 
 SECRET = SecretStr("secret")
 
@@ -335,15 +335,15 @@ def test_a_graph_is_shown_with_what_it_waits_for_and_its_subgraphs(config: MySQL
 def test_words_are_found_in_the_messages_that_contain_them(config: MySQLConfig, run: Run) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"notes": f"The parcel {HOSTILE} is lost."})
-    code, out, _ = run("search", "parcel", "--family", "versions")
+    code, out, _ = run("search", "parcel", "--family", "graphs")
     assert code == 0
     assert out.startswith("t  Graphs  ")
     assert "The parcel" in out
     assert harmless_output(out)
-    code, out, _ = run("search", "lost", "--family", "versions", "--json")
+    code, out, _ = run("search", "lost", "--family", "graphs", "--json")
     (hit,) = json.loads(out)["hits"]
     assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "1")
-    assert run("search", "nowhere", "--family", "versions") == (1, "", "No message contains these words.\n")
+    assert run("search", "nowhere", "--family", "graphs") == (1, "", "No message contains these words.\n")
 
 
 @pytest.mark.kept_tables
@@ -377,13 +377,13 @@ def test_statistics_show_the_largest_threads_and_their_growth(config: MySQLConfi
     with SyncMySQLCheckpointSaver(config) as saver:
         for name, size in (("small", 10), ("large", 9_000)):
             saver.put(thread_id=name, checkpoint_id="1", checkpoint_data={"x": "y" * size})
-    code, out, _ = run("stats", "--family", "versions")
+    code, out, _ = run("stats", "--family", "graphs")
     assert code == 0
     assert out.startswith("Graphs\n  2 threads, 2 checkpoints, ")
     largest = out.partition("largest threads")[2].splitlines()[1:]
     assert [line.split()[0] for line in largest] == ["large", "small"]
     assert "/day" not in largest[0]  # younger than a day
-    code, out, _ = run("stats", "--family", "versions", "--json")
+    code, out, _ = run("stats", "--family", "graphs", "--json")
     (found,) = json.loads(out)["families"]
     assert (found["threads"], found["whole_bytes"]) == (2, None)
 
@@ -572,7 +572,7 @@ def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
             ["show", "v", "--at", "0s"],
             ["history", "support/42"],
             ["search", "arrived"],
-            ["search", "parcel", "--family", "versions"],
+            ["search", "parcel", "--family", "graphs"],
             ["stats"],
         ):
             code, out, err = run(*arguments)

@@ -100,8 +100,8 @@ def test_without_tables_of_a_family_a_command_names_those_that_exist(
         store.save("t", {"a": 1})
     assert cli.main(["export", "-", "--family", "dicts", "--dsn", dsn]) == 1
     assert capsys.readouterr().err.endswith(
-        " Existing tables of locus-mysql in this database: versions with prefix 'locus_'; "
-        "dicts, versions with prefix 'other_'.\n"
+        " Existing tables of locus-mysql in this database: graphs with prefix 'locus_'; "
+        "graphs, dicts with prefix 'other_'.\n"
     )
 
 
@@ -139,11 +139,11 @@ def test_vacuum_and_health_know_the_tables_of_versions(
     with SyncMySQLCheckpointSaver(config) as saver:
         for number in ("1", "2", "3"):
             saver.put(thread_id="t", checkpoint_id=number, checkpoint_data={"a": number})
-        run_sql(f"UPDATE {config.database}.locus_versions SET created_at = created_at - INTERVAL 9 DAY")
-        assert cli.main(["health", "--dsn", dsn, "--family", "versions"]) == 0
-        assert "threads  1 of tenant 'default', family versions" in capsys.readouterr().out
+        run_sql(f"UPDATE {config.database}.locus_graph_checkpoints SET created_at = created_at - INTERVAL 9 DAY")
+        assert cli.main(["health", "--dsn", dsn, "--family", "graphs"]) == 0
+        assert "threads  1 of tenant 'default', family graphs" in capsys.readouterr().out
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
-        assert capsys.readouterr().out == "Removed 2 checkpoints of versions.\n"
+        assert capsys.readouterr().out == "Removed 2 checkpoints of graphs.\n"
         assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["3"]
 
 

@@ -176,8 +176,8 @@ async def _read_graph(store: AnyStore, name: str) -> object:
 
 
 async def _inspect_graph(inspector: Inspector, name: str) -> object:
-    await inspector.threads("versions")
-    view = await inspector.state("versions", name)
+    await inspector.threads("graphs")
+    view = await inspector.state("graphs", name)
     assert view is not None
     assert view.damage is None
     return view.state
@@ -241,7 +241,7 @@ SAMPLES = {
             15,
         ),
         Sample(
-            "versions",
+            "graphs",
             (MySQLCheckpointSaver, SyncMySQLCheckpointSaver),
             _fill_graph,
             _read_graph,

@@ -18,7 +18,7 @@ from .conftest import MARKER, RunSQL, keys
 from .samples import SAMPLES
 
 Places = Callable[..., list[str]]
-SAMPLE = SAMPLES["versions"]
+SAMPLE = SAMPLES["graphs"]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def test_parts_of_values_in_the_places_of_others_are_detected(
 ) -> None:
     await SAMPLE.fill(AnyStore(saver), "t")
     fresh = SyncMySQLCheckpointSaver(make_config(driver="pymysql", encryption=keys(), cache_bytes=0))
-    table = f"{database}.locus_version_parts"
+    table = f"{database}.locus_graph_parts"
     first, second = run_sql(f"SELECT part, chunk FROM {table} ORDER BY part")[:2]
     run_sql(f"UPDATE {table} SET chunk = %s WHERE part = %s", second[1], first[0])
     with pytest.raises(CorruptCheckpoint, match="has other content than when it was saved") as caught:
@@ -71,13 +71,13 @@ def test_an_identical_save_is_recognised_across_keys_and_stores_no_digest_of_the
     saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1})
     with pytest.raises(CheckpointExists):
         saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 2})
-    digests = {tokens[16:] for (tokens,) in run_sql(f"SELECT tokens FROM {database}.locus_versions")}
+    digests = {tokens[16:] for (tokens,) in run_sql(f"SELECT tokens FROM {database}.locus_graph_checkpoints")}
     assert len(digests) == 2
     with SyncMySQLCheckpointSaver(make_config(driver="pymysql", encryption=keys("2026-10"))) as other:
         other.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1})
     with SyncMySQLCheckpointSaver(make_config(driver="pymysql", table_prefix="clear_")) as clear:
         clear.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1})
-    ((tokens,),) = run_sql(f"SELECT tokens FROM {database}.clear_versions")
+    ((tokens,),) = run_sql(f"SELECT tokens FROM {database}.clear_graph_checkpoints")
     assert tokens[16:] not in digests
 
 
@@ -105,7 +105,7 @@ async def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig,
         assert len(compiled.get_state(config).values["texts"]) == 4
         assert len(list(compiled.get_state_history(config))) == 6
     async with Inspector(make_config(encryption=keys())) as inspector:
-        assert len(await inspector.states("versions", "t")) == 6
+        assert len(await inspector.states("graphs", "t")) == 6
     assert columns_with() == []
     without = MySQLSaver(make_config(driver="pymysql"))
     with pytest.raises(EncryptionError, match="of thread 't' is encrypted with key '2026-11'"):

@@ -64,7 +64,7 @@ def test_every_family_writes_reads_and_is_inspected(config: MySQLConfig, capsys:
         async with Inspector(config) as inspector:
             threads = 0
             assert set(await inspector.families()) == names
-            for family in ("agents", "versions", "dicts", "current", "transcripts"):
+            for family in ("agents", "graphs", "dicts", "current", "transcripts"):
                 await inspector.statistics(family)
                 await inspector.growth(family)
                 for thread in (await inspector.threads(family)).items:

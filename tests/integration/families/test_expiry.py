@@ -66,7 +66,7 @@ def save_transcripts(config: MySQLConfig, name: str) -> None:
 #: For each family: saves a thread, a session or an item, with the configuration's time to live.
 SAVING: dict[str, Callable[[MySQLConfig, str], None]] = {
     "agents": save_agents,
-    "versions": save_graphs,
+    "graphs": save_graphs,
     "dicts": save_dicts,
     "current": save_current,
     "memories": save_memories,

@@ -59,7 +59,7 @@ async def test_a_preview_shows_what_the_state_shows_in_every_family(config: MySQ
                     assert preview.first.raw == asked[0].raw
                 seen += preview.last is not None
         assert seen > 12
-        graphs = await previews(inspector, "versions")
+        graphs = await previews(inspector, "graphs")
         assert graphs[WAITING].status == ThreadStatus("waiting", "Order 4 chairs for 320 EUR?")
         assert graphs[FAILED].status is not None
         assert graphs[FAILED].status.name == "failed"

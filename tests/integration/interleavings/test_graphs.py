@@ -143,17 +143,17 @@ def test_a_copy_of_a_thread_that_is_created_meanwhile_is_complete_or_absent(
 
 
 def without_thread(run_sql: RunSQL, database: str) -> None:
-    run_sql(f"DELETE FROM {database}.locus_version_threads WHERE thread_id = 'thread'")
+    run_sql(f"DELETE FROM {database}.locus_graph_threads WHERE thread_id = 'thread'")
 
 
 def without_thread_and_parts(run_sql: RunSQL, database: str) -> None:
     without_thread(run_sql, database)
-    run_sql(f"DELETE FROM {database}.locus_version_parts WHERE thread_id = 'thread'")
+    run_sql(f"DELETE FROM {database}.locus_graph_parts WHERE thread_id = 'thread'")
 
 
 def parts_and_writes_only(run_sql: RunSQL, database: str) -> None:
     without_thread(run_sql, database)
-    run_sql(f"DELETE FROM {database}.locus_versions WHERE thread_id = 'thread'")
+    run_sql(f"DELETE FROM {database}.locus_graph_checkpoints WHERE thread_id = 'thread'")
 
 
 LEFT_BEHIND = (without_thread, without_thread_and_parts, parts_and_writes_only)
@@ -215,14 +215,14 @@ def test_a_removal_or_a_copy_heals_what_a_race_left_behind(
     elif heal == "vacuum":
         assert healer.vacuum(30) == 0
         check_tables()
-        assert_nothing_left(run_sql, database, "versions", "version_parts")
+        assert_nothing_left(run_sql, database, "graph_checkpoints", "graph_parts")
         healer.vacuum(0)
-        assert_nothing_left(run_sql, database, "versions", "version_parts", "version_writes", "version_threads")
+        assert_nothing_left(run_sql, database, "graph_checkpoints", "graph_parts", "graph_writes", "graph_threads")
     else:
         REMOVALS[heal](healer).finish()
         if heal == "delete_thread":
             check_tables()
-            assert_nothing_left(run_sql, database, "versions", "version_parts", "version_writes", "version_threads")
+            assert_nothing_left(run_sql, database, "graph_checkpoints", "graph_parts", "graph_writes", "graph_threads")
         assert found(stage) == {}
     for process in (maker, healer):
         assert_serves_anew(stage, process)
@@ -244,8 +244,8 @@ def test_vacuum_removes_checkpoints_whose_parts_a_race_took(
     put(process, "plum", checkpoint_id="c1").finish()
     put(process, "plum", "fig", checkpoint_id="c2", parent="c1").finish()
     put(process, "nut", checkpoint_id="c3").finish()
-    ((first,),) = run_sql(f"SELECT MIN(part) FROM {database}.locus_version_parts")
-    run_sql(f"DELETE FROM {database}.locus_version_parts WHERE part = {first}")
+    ((first,),) = run_sql(f"SELECT MIN(part) FROM {database}.locus_graph_parts")
+    run_sql(f"DELETE FROM {database}.locus_graph_parts WHERE part = {first}")
     with pytest.raises(CorruptCheckpoint):
         found(stage)
     assert stage.afresh("vacuum", 30, kind="saver") == 2
@@ -268,7 +268,7 @@ def test_a_thread_made_while_a_packet_removes_it_is_there_or_gone_whole(
     maker.delete_thread("thread")
     raw.begin()
     with raw.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {database}.locus_version_parts VALUES ('default', 'thread', 1, '')")
+        cursor.execute(f"INSERT INTO {database}.locus_graph_parts VALUES ('default', 'thread', 1, '')")
     removing = REMOVALS[remove](remover).run()
     making = put_plum(maker).run()
     raw.rollback()
@@ -295,7 +295,7 @@ def test_a_copy_onto_a_thread_that_has_expired_takes_its_place(
     with pytest.raises(ThreadExists):
         process.copy_thread("source", "thread")
     run_sql(
-        f"UPDATE {database}.locus_version_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND"
+        f"UPDATE {database}.locus_graph_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND"
         " WHERE thread_id = 'thread'"
     )
     assert found(stage) == {}

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.slow
 FAMILIES: dict[str, tuple[dict[str, Case], Sequence[Meanwhile], str]] = {
     "checkpoints": (CHECKPOINTS, CHECKPOINTS_MEANWHILE, "locus_store_"),
     "turns": (TURNS, (turn_goes_round, turn_goes_back), "locus_store_"),
-    "graphs": (GRAPHS, GRAPHS_MEANWHILE, "locus_version"),
+    "graphs": (GRAPHS, GRAPHS_MEANWHILE, "locus_graph_"),
     "memories": (MEMORIES, (item_put_again, item_put_anew, item_deleted), "locus_memory_"),
     "working": (WORKING, (session_goes_on, session_made_anew, session_ended), "locus_working_"),
     "transcripts": (

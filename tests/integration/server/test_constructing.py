@@ -171,20 +171,20 @@ async def test_graphs_whose_rows_name_code_construct_nothing(
     async with AsyncMySQLSaver(config) as saver:
         graph = graphs.asking().compile(checkpointer=saver)
         await graph.ainvoke({"messages": [("user", "Hi")]}, {"configurable": {"thread_id": "hostile"}})
-    table = f"{config.database}.locus_version_writes"
-    rows = run_sql(f"SELECT tenant, version_key, task_id, idx, channel, task_path FROM {table}")
+    table = f"{config.database}.locus_graph_writes"
+    rows = run_sql(f"SELECT tenant, checkpoint_key, task_id, idx, channel, task_path FROM {table}")
     assert rows
     for evil in packed_payloads(sentinel).values():
         for kind in (b"msgpack", b"pickle", b"json", b"bytes"):
-            for tenant, version_key, task_id, idx, *texts in rows:
+            for tenant, checkpoint_key, task_id, idx, *texts in rows:
                 identity = write_identity(
-                    stored_thread(tenant, "hostile", Sealing(None, "versions")), version_key, task_id, idx, *texts
+                    stored_thread(tenant, "hostile", Sealing(None, "graphs")), checkpoint_key, task_id, idx, *texts
                 )
                 payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", identity)
-                which = "WHERE version_key = %s AND task_id = %s AND idx = %s"
-                run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
+                which = "WHERE checkpoint_key = %s AND task_id = %s AND idx = %s"
+                run_sql(f"UPDATE {table} SET payload = %s {which}", payload, checkpoint_key, task_id, idx)
             for page in ("thread", "state.json"):
                 answer = await client.get(
-                    f"/inspect/{page}?family=versions&thread=hostile", headers={"accept": "text/html"}
+                    f"/inspect/{page}?family=graphs&thread=hostile", headers={"accept": "text/html"}
                 )
                 assert answer.status_code == 200, answer.text[:500]

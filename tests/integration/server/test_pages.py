@@ -56,13 +56,13 @@ PAGES = {
     "thread": THREAD_PAGE,
     "thread at a checkpoint": f"{THREAD_PAGE}&checkpoint=01HZX9A03K3&find=order",
     "thread at a time": f"{THREAD_PAGE}&at=2001-01-01T00:00",
-    "graph": "/inspect/thread?family=versions&thread=graph-triage-7",
+    "graph": "/inspect/thread?family=graphs&thread=graph-triage-7",
     "difference": f"/inspect/difference?family=agents&thread={THREAD}&before=01HZX9A01K3&after=01HZX9B12K3",
     "search": "/inspect/search?q=tent",
     "search for nothing": "/inspect/search?q=xyzzy",
     "metadata": "/inspect/metadata?key=channel&value=chat",
     "statistics": "/inspect/statistics",
-    "statistics of graphs": "/inspect/statistics?family=versions",
+    "statistics of graphs": "/inspect/statistics?family=graphs",
     "memories": "/inspect/memories",
     "namespace": "/inspect/memories?namespace=" + quote('["customers","anna.lindqvist"]'),
     "memories found": "/inspect/memories?q=tent",
@@ -233,7 +233,7 @@ async def test_a_search_finds_in_every_kind_and_leads_to_the_message(
     found = await threads()
     assert set(found) == {"agents", "dicts"}
     assert set(await threads(family="dicts")) == {"dicts"}
-    assert await threads(family="versions") == {}
+    assert await threads(family="graphs") == {}
     assert found["dicts"].endswith("#hit")
     page = await client.get(found["dicts"])
     checked_page(page)
@@ -398,7 +398,7 @@ async def test_a_long_conversation_has_pages(open_client: OpenClient, make_confi
     assert shown(checked_page(await client.get(earlier))) == [f"m{at}" for at in range(51, 251)]
 
 
-@pytest.mark.parametrize("family", ["dicts", "versions"])
+@pytest.mark.parametrize("family", ["dicts", "graphs"])
 async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
     family: str, client: httpx.AsyncClient, make_config: MakeConfig
 ) -> None:
@@ -608,7 +608,7 @@ async def test_the_page_of_a_graphs_long_conversation_shows_a_part_and_leads_to_
     async with AsyncMySQLSaver(make_config(driver="pymysql")) as saver:
         await save_long(saver, "t", 1_500, 3)
     client = open_client()
-    page = "/inspect/thread?family=versions&thread=t"
+    page = "/inspect/thread?family=graphs&thread=t"
     for address, first, last, before, after in (
         (page, 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
         (
@@ -628,4 +628,4 @@ async def test_the_page_of_a_graphs_long_conversation_shows_a_part_and_leads_to_
         assert f'id="m{last + 1}"' not in text
         assert all(value in text for value in (before, after) if value is not None)
         assert ("earlier message" in text, "later message" in text) == (before is not None, after is not None)
-    assert len((await client.get("/inspect/state.json?family=versions&thread=t")).json()["state"]["messages"]) == 1_503
+    assert len((await client.get("/inspect/state.json?family=graphs&thread=t")).json()["state"]["messages"]) == 1_503

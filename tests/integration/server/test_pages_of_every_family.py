@@ -35,7 +35,7 @@ from ..conftest import MakeConfig
 from .conftest import OpenClient
 from .test_pages import Page, checked_page
 
-GRAPH = "/inspect/thread?family=versions&thread="
+GRAPH = "/inspect/thread?family=graphs&thread="
 AGENT = "/inspect/thread?family=agents&thread="
 
 
@@ -63,7 +63,7 @@ def classes(page: Page) -> list[str]:
 
 @pytest.mark.usefixtures("filled_desk")
 async def test_lists_show_the_status_and_the_first_and_last_message_of_threads(client: httpx.AsyncClient) -> None:
-    page = checked_page(await client.get("/?family=versions"))
+    page = checked_page(await client.get("/?family=graphs"))
     for text in (
         "We need 4 new chairs in Malmö. Please order them.",
         "Order 4 chairs for 320 EUR?",
@@ -127,13 +127,13 @@ ODD_VALUES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("family", ["dicts", "versions", "graphs of LangGraph", "memories", "working"])
+@pytest.mark.parametrize("family", ["dicts", "graphs", "graphs of LangGraph", "memories", "working"])
 async def test_pages_show_odd_stored_values(client: httpx.AsyncClient, make_config: MakeConfig, family: str) -> None:
     config = make_config(driver="pymysql")
     for at, odd in enumerate(ODD_VALUES):
         await asyncio.to_thread(_store_odd, config, family, f"odd {at}", odd)
     starts = {"memories": "/inspect/memories", "working": "/inspect/sessions"}
-    name = family if family == "dicts" else "versions"
+    name = family if family == "dicts" else "graphs"
     links = {starts.get(family, f"/?family={name}"), f"/inspect/statistics?family={name}"}
     seen: set[str] = set()
     while links - seen:
@@ -157,7 +157,7 @@ def _store_odd(config: MySQLConfig, family: str, name: str, odd: Any) -> None:
             store = SyncCheckpointStore(database)
             for state in states:
                 store.save(name, state)
-        elif family == "versions":
+        elif family == "graphs":
             saver = SyncMySQLCheckpointSaver(database)
             for at, state in enumerate(states):
                 parent = None if at == 0 else str(at - 1)
@@ -253,7 +253,7 @@ async def test_statistics_have_axes_and_include_families_without_threads(client:
             text = checked_page(await client.get(f"/inspect/statistics?family={family.name}")).text
             assert datetime.now(UTC).strftime("%d %b") in text
             assert "Grows per day" not in text  # all threads are younger than a day
-    response = await client.get("/inspect/statistics?family=versions")
+    response = await client.get("/inspect/statistics?family=graphs")
     today = datetime.now(UTC).date()
     assert f"most on {today}: 3." in response.text  # threads begun
     assert "Items created per day" in response.text

@@ -109,13 +109,13 @@ async def test_every_family_is_copied_and_deleted(
         await store.save("one", {"a": 1}, "first")
         await store.save("one", {"a": 2}, "second")
         await backend.save("one", {"a": 1})
-    for family, thread in (("dicts", "one"), ("current", "one"), ("versions", "graph-triage-7")):
+    for family, thread in (("dicts", "one"), ("current", "one"), ("graphs", "graph-triage-7")):
         there = {"family": family, "thread": thread}
         assert (await sent(writer, "/inspect/copy", **there, target="two")).status_code == 303
         checked_page(await writer.get("/inspect/thread", params={"family": family, "thread": "two"}))
         assert (await sent(writer, "/inspect/delete", **there)).status_code == 303
         checked_page(await writer.get("/inspect/thread", params=there), 404)
-    graph = {"family": "versions", "thread": "two"}
+    graph = {"family": "graphs", "thread": "two"}
     assert (await sent(writer, "/inspect/delete", **graph, checkpoint="step-2")).status_code == 303
     checked_page(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-2"}), 404)
     checked_page(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-1"}))
@@ -182,7 +182,7 @@ async def test_odd_forms_are_refused(
         ("/inspect/copy", {**COPY, "target": "x" * 513}),
         ("/inspect/copy", {**COPY, "target": "a\0b"}),
         ("/inspect/copy", {**COPY, "family": "nothing"}),
-        ("/inspect/copy", {**COPY, "family": "versions", "thread": "graph-triage-7", "checkpoint": "step-1"}),
+        ("/inspect/copy", {**COPY, "family": "graphs", "thread": "graph-triage-7", "checkpoint": "step-1"}),
         ("/inspect/delete", {"family": "agents", "thread": ""}),
         ("/inspect/delete", {"family": "", "thread": THREAD}),
     )

@@ -57,7 +57,7 @@ def fill_memories(config: MySQLConfig) -> None:
         store.put(("a",), "k", {"text": "green tea"})
 
 
-def fill_versions(config: MySQLConfig) -> None:
+def fill_graphs(config: MySQLConfig) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1})
 
@@ -81,7 +81,7 @@ def fill_current(config: MySQLConfig) -> None:
 FILL = {
     "current": fill_current,
     "dicts": fill_dicts,
-    "versions": fill_versions,
+    "graphs": fill_graphs,
     "memories": fill_memories,
     "working": fill_working,
     "transcripts": fill_transcripts,
@@ -129,8 +129,8 @@ def test_overwrite_is_refused_where_checkpoints_are_copied(config: MySQLConfig, 
     code, _, said = run("copy", *sides)
     assert code == 1
     assert "--overwrite needs --family" in said
-    fill_versions(config)
-    code, _, said = run("copy", "--family", "versions", *sides)
+    fill_graphs(config)
+    code, _, said = run("copy", "--family", "graphs", *sides)
     assert code == 1
     assert "(--overwrite)" in said
 
@@ -140,16 +140,16 @@ def test_every_family_can_be_exported(config: MySQLConfig) -> None:
 
 
 def test_a_copy_onto_itself_and_a_foreign_side_are_refused(config: MySQLConfig, run: Run) -> None:
-    code, _, errors = run("copy", "--family", "versions", "--from", "mysql", "--to", "mysql")
+    code, _, errors = run("copy", "--family", "graphs", "--from", "mysql", "--to", "mysql")
     assert code == 1
     assert "the same" in errors
-    code, _, errors = run("copy", "--family", "versions", "--from", "file:x", "--to", "mysql")
+    code, _, errors = run("copy", "--family", "graphs", "--from", "file:x", "--to", "mysql")
     assert code == 1
     assert "'file' cannot be a side of this copy" in errors
 
 
 def test_an_export_of_a_database_with_graphs_only_exports_graphs(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
-    fill_versions(config)
+    fill_graphs(config)
     file = tmp_path / "all"
     assert run("export", str(file))[0] == 0
     assert json.loads(file.read_text().splitlines()[0])["format"] == "locus-mysql graphs 1"

@@ -51,7 +51,7 @@ def test_a_misspelt_command_or_option_is_corrected(capsys: pytest.CaptureFixture
 
 
 def test_families_have_the_names_of_the_inspector_too() -> None:
-    assert family_name("graphs") == "versions"
+    assert family_name("Long-term memory") == "memories"
     assert family_name("Plain states") == family_name("plain-states") == "dicts"
     assert [family_name(family.name) for family in families()] == [family.name for family in families()]
 

@@ -39,7 +39,7 @@ def test_no_two_families_have_a_table_of_the_same_name() -> None:
 
 
 def test_an_unknown_family_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(InvalidInput, match=r"no family 'toys' of tables. Known: agents, versions, .*"):
+    with pytest.raises(InvalidInput, match=r"no family 'toys' of tables. Known: agents, graphs, .*"):
         find_family("toys")
 
 

@@ -64,7 +64,7 @@ def view_of(read: GraphState) -> StateView:
         damage = f"{damage} Delete the checkpoint if no other continues it."
     lists = {name: _stored(value) for name, value in read.values.items() if isinstance(state.get(name), list | Items)}
     stored = {name: found for name, found in lists.items() if found is not None}
-    return StateView("versions", read.thread_id, read.checkpoint, (), state, writes, damage, stored=stored)
+    return StateView("graphs", read.thread_id, read.checkpoint, (), state, writes, damage, stored=stored)
 
 
 def _items(value: EncodedValue) -> Items | None:

@@ -22,11 +22,11 @@ from ...inspection.to_json import finite, metadata_of
 from ..chains import Inline, Link, Stored
 from ..checksummed_frames import (
     StoredThread,
+    checkpoint_identity,
     part_identity,
     stored_thread,
     text_checksum,
     unseal_with_checksum,
-    version_identity,
 )
 from ..decoding import decode_writes
 from ..payload import unpack
@@ -76,10 +76,12 @@ def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow]
     heads = []
     for row in rows:
         thread = stored_thread(tenant, row.thread_id, sealing)
-        identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))
+        identity = checkpoint_identity(
+            thread, row.checkpoint_key, row.parent_key, row.needs, text_checksum(row.metadata)
+        )
         try:
             values = unpack(row.payload, row.stored_seq, identity).values
-            made = pending(decode_writes(thread, row.version_key, writes.get(row.thread_id, ())))
+            made = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
         except (CorruptCheckpoint, EncryptionError):
             continue
         state = {

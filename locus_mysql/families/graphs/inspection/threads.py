@@ -54,13 +54,13 @@ from ...inspection.to_json import metadata_of
 from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id
-from ..checksummed_frames import StoredThread, stored_thread, text_checksum, version_identity
+from ..base_cache import BaseCache
+from ..checksummed_frames import StoredThread, checkpoint_identity, stored_thread, text_checksum
 from ..loading import Loading
 from ..payload import unpack
-from ..records import ChannelHistory, LoadedVersion
+from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
-from ..version_cache import VersionCache
 from .graph_state import GraphState, view_of
 from .previews import LARGEST_WRITE, WRITES, heads_of, previews_of
 from .statistics import statistics_of
@@ -95,13 +95,13 @@ ROOTS = (_ROOT, DEFAULT_NAMESPACE)
 
 
 class GraphThreads:
-    """The threads of one tenant in the family ``versions``: a `ThreadSource`.
+    """The threads of one tenant in the family ``graphs``: a `ThreadSource`.
 
     Args:
         config: The options.
     """
 
-    family: str = "versions"
+    family: str = "graphs"
     turns_at_once = 100
 
     def __init__(self, config: MySQLConfig) -> None:
@@ -110,7 +110,7 @@ class GraphThreads:
         self._tenant = config.tenant
         self._parser = config.search_parser
         self._sealing = Sealing(config.encryption, self.schema.family)
-        self._loading = Loading(self.sql, VersionCache(0), self._sealing)
+        self._loading = Loading(self.sql, BaseCache(0), self._sealing)
         self._ancestry = Ancestry(self.sql, self._sealing)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
@@ -300,20 +300,20 @@ class GraphThreads:
     def _read_in(
         self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
     ) -> Operation[GraphState | None]:
-        version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
-        chosen = self.sql.inspection.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
+        checkpoint_key = None if checkpoint_id is None else keys.checkpoint_key(ns, checkpoint_id)
+        chosen = self.sql.inspection.checkpoint(self._tenant, thread_id, keys.ns_key(ns), checkpoint_key, until)
         rows = yield from fetch(chosen)
         if not rows:
             return None
         checkpoint, next_seq = _checkpoint(rows[0]), rows[0].seq + 1
         try:
-            versions, _ = yield from self._loading.page(self._tenant, thread_id, 1, ns=ns, before_seq=next_seq)
+            page, _ = yield from self._loading.page(self._tenant, thread_id, 1, ns=ns, before_seq=next_seq)
         except CorruptCheckpoint as error:
             return GraphState(thread_id, checkpoint, damage=str(error))
-        if not versions or versions[0].checkpoint_id != checkpoint.checkpoint_id:
+        if not page or page[0].checkpoint_id != checkpoint.checkpoint_id:
             return None  # deleted meanwhile
-        (version,) = versions
-        values = {name: _bytes_of(version, name) for name in version.labels}
+        (loaded,) = page
+        values = {name: _bytes_of(loaded, name) for name in loaded.labels}
         apart: Mapping[str, ChannelHistory] = {}
         damage = None
         names = [name for name in stored_as_writes(checkpoint.metadata) if name not in values]
@@ -324,13 +324,13 @@ class GraphThreads:
                 )
             except CorruptCheckpoint as error:
                 damage = str(error)
-        return GraphState(thread_id, checkpoint, values, version.writes, apart, damage)
+        return GraphState(thread_id, checkpoint, values, loaded.writes, apart, damage)
 
 
-def _bytes_of(version: LoadedVersion, name: str) -> EncodedValue | str:
+def _bytes_of(loaded: LoadedGraphCheckpoint, name: str) -> EncodedValue | str:
     """Return the bytes of a channel, or a message about its damage."""
     try:
-        return version.value(name)
+        return loaded.value(name)
     except CorruptCheckpoint as error:
         return str(error)
 
@@ -340,7 +340,9 @@ def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
     messages, damaged = None, False
     values: Mapping[str, Any] = {}
     try:
-        identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))
+        identity = checkpoint_identity(
+            thread, row.checkpoint_key, row.parent_key, row.needs, text_checksum(row.metadata)
+        )
         found = unpack(row.payload, row.stored_seq, identity).values
         held = found.get(MESSAGES)
         messages = None if held is None else held.value
@@ -376,7 +378,7 @@ def _thread(row: ThreadSummary) -> ThreadRow:
     known, damage = metadata_of(row.metadata)
     times = [aware(time) for time in (row.updated_at, row.saved_at) if time is not None]
     return ThreadRow(
-        family="versions",
+        family="graphs",
         thread_id=row.thread_id,
         created_at=aware(row.created_at),
         updated_at=max(times),

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow]
 RunSQL = Callable[..., tuple[Any, ...]]
 
 #: The tables with saved data. The table of threads contains only times and removal marks.
-TABLES = ("versions", "version_parts", "version_writes", "version_threads")
+TABLES = ("graph_checkpoints", "graph_parts", "graph_writes", "graph_threads")
 every_table = pytest.mark.parametrize("table", TABLES)
 
 
@@ -96,11 +96,11 @@ def _same(found: Any, saved: Any) -> bool:
 
 
 #: Each table with one compression; full runs also test tables with compressed values uncompressed.
-CASES = [("versions", "zlib"), ("version_parts", "none"), ("version_writes", "zlib"), ("version_threads", "zlib")]
+CASES = [("graph_checkpoints", "zlib"), ("graph_parts", "none"), ("graph_writes", "zlib"), ("graph_threads", "zlib")]
 
 
 @pytest.mark.parametrize(
-    ("table", "compression"), [*CASES, *([("versions", "none"), ("version_parts", "zlib")] if FULL else [])]
+    ("table", "compression"), [*CASES, *([("graph_checkpoints", "none"), ("graph_parts", "zlib")] if FULL else [])]
 )
 def test_no_damage_to_a_column_gives_another_value(
     make_config: MakeConfig, run_sql: RunSQL, database: str, table: str, compression: str
@@ -129,16 +129,20 @@ def test_parts_and_payloads_that_are_exchanged_or_moved_are_noticed(
     with SyncMySQLCheckpointSaver(config) as saver:
         saved = Saved(saver)
         for table, columns, places in (
-            ("versions", ["payload"], ["thread_id", "seq"]),
-            ("versions", ["payload", "metadata", "parent_id", "parent_key", "sources", "chunk"], ["thread_id", "seq"]),
-            ("versions", ["chunk"], ["thread_id", "seq"]),
-            ("version_parts", ["chunk"], ["thread_id", "part"]),
-            ("version_writes", ["payload"], ["thread_id", "version_key"]),
-            ("version_writes", ["payload", "task_id", "channel", "task_path"], ["thread_id", "version_key"]),
+            ("graph_checkpoints", ["payload"], ["thread_id", "seq"]),
+            (
+                "graph_checkpoints",
+                ["payload", "metadata", "parent_id", "parent_key", "sources", "chunk"],
+                ["thread_id", "seq"],
+            ),
+            ("graph_checkpoints", ["chunk"], ["thread_id", "seq"]),
+            ("graph_parts", ["chunk"], ["thread_id", "part"]),
+            ("graph_writes", ["payload"], ["thread_id", "checkpoint_key"]),
+            ("graph_writes", ["payload", "task_id", "channel", "task_path"], ["thread_id", "checkpoint_key"]),
         ):
             name = f"{database}.locus_{table}"
             rows = run_sql(f"SELECT {', '.join([*places, *columns])} FROM {name}")
-            assert len(rows) > 1 or table == "version_parts"
+            assert len(rows) > 1 or table == "graph_parts"
             for one, other in itertools.permutations(rows, 2):
                 if one[2:] == other[2:]:
                     continue
@@ -191,7 +195,7 @@ def test_a_damaged_row_stays_one_when_its_thread_is_copied(
     with SyncMySQLCheckpointSaver(make_config(driver="pymysql", cache_bytes=0)) as saver:
         Saved(saver)
         for payload in (b"", b"\x01", b"\x01abcdefgh"):
-            run_sql(f"UPDATE {database}.locus_versions SET payload = %s WHERE thread_id = 't'", payload)
+            run_sql(f"UPDATE {database}.locus_graph_checkpoints SET payload = %s WHERE thread_id = 't'", payload)
             saver.delete_thread("copy")
             assert saver.copy_thread("t", "copy")
             with pytest.raises(CorruptCheckpoint, match="'c3' of thread 'copy'"):
@@ -239,4 +243,4 @@ def test_no_damage_to_a_column_gives_a_graph_another_checkpoint(
             if damage.column != "channel":  # the server finds these writes by their channel
                 found = attempt(lambda: saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"]))
                 assert _refused(found, "of thread 't'") or found == history, damage
-        assert refused > 0 or table in {"version_threads", "version_parts"}
+        assert refused > 0 or table in {"graph_threads", "graph_parts"}

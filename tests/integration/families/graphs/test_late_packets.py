@@ -14,7 +14,7 @@ from ...proxy import WireProxy
 from .conftest import OpenSaver
 from .turns import ids, put_turns, put_turns_after, state_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 

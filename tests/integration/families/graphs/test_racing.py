@@ -9,7 +9,7 @@ from ....thoroughness import FULL
 from ...conftest import MakeConfig
 from ...connecting import connect
 from ...drivers_under_test import ASYNC_DRIVERS
-from ...soundness import assert_versions_sound
+from ...soundness import assert_graphs_sound
 from .racing import race
 
 pytestmark = pytest.mark.slow
@@ -28,4 +28,4 @@ def test_first_puts_beside_pruners_and_a_deleter_are_neither_gone_nor_damaged(
     assert (outcome.gone, outcome.damaged) == (0, 0), outcome
     connection: pymysql.Connection[tuple[object, ...]] = connect(config, database)
     with connection:
-        assert_versions_sound(connection)
+        assert_graphs_sound(connection)

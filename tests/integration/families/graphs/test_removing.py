@@ -14,7 +14,7 @@ from ...conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver
 from .turns import ids, put_turns, put_turns_after, state_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 each_way = pytest.mark.parametrize("side", EACH_WAY)
@@ -54,7 +54,7 @@ async def test_pruning_keeps_the_newest_of_each_namespace(
     assert await other.get_writes(thread_id="thread", checkpoint_id="c3") == []
     assert await saver.prune(thread_id="thread", keep=3) == 0
     await saver.prune(thread_id="thread")
-    ((parts,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_version_parts")
+    ((parts,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_parts")
     assert 1 < parts <= 8, "parts that nothing needs are kept"
     await put_turns_after(saver, 20, 30)
     assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(30)
@@ -71,7 +71,7 @@ async def test_a_thread_is_deleted_with_all_in_it(
     assert await other.delete_thread("thread")
     assert not await other.delete_thread("thread")
     assert await saver.get(thread_id="thread") is None
-    for table in ("versions", "version_parts", "version_writes", "version_threads"):
+    for table in ("graph_checkpoints", "graph_parts", "graph_writes", "graph_threads"):
         ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_{table} WHERE thread_id = 'thread'")
         assert rows == 0, table
     await put_turns(saver, 5)

@@ -16,7 +16,7 @@ from ...proxy import WireProxy
 from .conftest import OpenSaver
 from .turns import ids, put_turns, put_turns_after, state_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
 State = dict[str, Any]
 RunSQL = Callable[..., tuple[Any, ...]]
@@ -183,16 +183,16 @@ async def test_threads_are_in_the_order_of_saves_that_did_not_lock_them(
     saver = open_saver(side)
     for name in ("a", "b", "c", "d"):
         await put_turns(saver, 1, name)
+    run_sql(f"UPDATE {database}.locus_graph_threads SET updated_at = updated_at - INTERVAL 5 DAY WHERE thread_id = 'd'")
     run_sql(
-        f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 5 DAY WHERE thread_id = 'd'"
+        f"UPDATE {database}.locus_graph_checkpoints SET created_at = created_at - INTERVAL 5 DAY WHERE thread_id = 'd'"
     )
-    run_sql(f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 5 DAY WHERE thread_id = 'd'")
-    run_sql(f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 20 SECOND")
-    locked = run_sql(f"SELECT thread_id, updated_at FROM {database}.locus_version_threads ORDER BY thread_id")
+    run_sql(f"UPDATE {database}.locus_graph_threads SET updated_at = updated_at - INTERVAL 20 SECOND")
+    locked = run_sql(f"SELECT thread_id, updated_at FROM {database}.locus_graph_threads ORDER BY thread_id")
     for turn, name in enumerate(("b", "a", "c", "a"), start=2):
         data, ids = state_of(turn), {"thread_id": name, "checkpoint_id": f"x{turn}"}
         await saver.put(**ids, checkpoint_data=data, parent_checkpoint_id="c1")
-    unchanged = run_sql(f"SELECT thread_id, updated_at FROM {database}.locus_version_threads ORDER BY thread_id")
+    unchanged = run_sql(f"SELECT thread_id, updated_at FROM {database}.locus_graph_threads ORDER BY thread_id")
     assert unchanged == locked, "these saves should only share the lock"
     assert await saver.list_threads() == ["a", "c", "b", "d"]
     for index in range(4):
@@ -225,8 +225,8 @@ async def test_an_expired_thread_is_invisible_and_a_save_starts_a_new_one(
     saver, other = open_saver(side, ttl_s=3600), open_saver(side, ttl_s=3600)
     await put_turns(saver, 5)
     await saver.put_writes(thread_id="thread", checkpoint_id="c5", task_id="t", writes=[("x", 1)])
-    run_sql(f"UPDATE {database}.locus_version_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
-    run_sql(f"UPDATE {database}.locus_version_writes SET created_at = created_at - INTERVAL 1 MINUTE")
+    run_sql(f"UPDATE {database}.locus_graph_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+    run_sql(f"UPDATE {database}.locus_graph_writes SET created_at = created_at - INTERVAL 1 MINUTE")
     assert await saver.get(thread_id="thread") is None
     assert await other.list_checkpoints(thread_id="thread") == []
     assert await other.list_threads() == []
@@ -235,10 +235,10 @@ async def test_an_expired_thread_is_invisible_and_a_save_starts_a_new_one(
     assert await ids(other, thread_id="thread") == ["c1"]
     assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(9)
     assert await other.get_writes(thread_id="thread", checkpoint_id="c5") == []
-    run_sql(f"UPDATE {database}.locus_version_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+    run_sql(f"UPDATE {database}.locus_graph_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
     await put_turns(other, 2, "alive")
     assert await saver.vacuum(1) == 1  # the thread's only checkpoint
-    ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_versions WHERE thread_id = 'thread'")
+    ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_checkpoints WHERE thread_id = 'thread'")
     assert rows == 0
     assert await ids(other, thread_id="alive") == ["c2", "c1"]
 
@@ -249,7 +249,7 @@ async def test_data_of_another_store_are_refused_not_misread(
 ) -> None:
     saver = open_saver(side)
     await put_turns(saver, 1)
-    run_sql(f"UPDATE {database}.locus_versions SET payload = CONCAT(0x09, SUBSTR(payload, 2))")
+    run_sql(f"UPDATE {database}.locus_graph_checkpoints SET payload = CONCAT(0x09, SUBSTR(payload, 2))")
     with pytest.raises(CorruptCheckpoint, match="upgrade"):
         await saver.get(thread_id="thread")
 
@@ -319,7 +319,7 @@ async def test_a_thread_that_is_not_as_expected_is_locked_by_the_save(
 ) -> None:
     saver, other = open_saver(side), open_saver(side)
     await put_turns(saver, 6)
-    run_sql(f"UPDATE {database}.locus_version_threads SET {change}")
+    run_sql(f"UPDATE {database}.locus_graph_threads SET {change}")
     await put_turns_after(saver, 6, 8)
     for reader in (saver, other):
         assert (await reader.get(thread_id="thread"))["checkpoint"] == state_of(8)
@@ -327,7 +327,7 @@ async def test_a_thread_that_is_not_as_expected_is_locked_by_the_save(
     assert await ids(other, thread_id="thread") == [f"c{turn}" for turn in range(8, 6 if expired else 0, -1)]
     ((recent, lasts),) = run_sql(
         "SELECT updated_at > UTC_TIMESTAMP(6) - INTERVAL 1 MINUTE, expires_at IS NULL"
-        f" FROM {database}.locus_version_threads"
+        f" FROM {database}.locus_graph_threads"
     )
     assert (recent, lasts) == (1, 1)
 
@@ -361,8 +361,9 @@ async def test_both_sides_and_ddl_agree(open_saver: OpenSaver) -> None:
 async def test_a_history_takes_little_space(open_saver: OpenSaver, run_sql: RunSQL, database: str) -> None:
     saver = open_saver()
     await put_turns(saver, 200)
-    ((whole,),) = run_sql(f"SELECT SUM(LENGTH(chunk)) FROM {database}.locus_version_parts")
+    ((whole,),) = run_sql(f"SELECT SUM(LENGTH(chunk)) FROM {database}.locus_graph_parts")
     ((rows,),) = run_sql(
-        f"SELECT SUM(LENGTH(payload) + LENGTH(sources) + COALESCE(LENGTH(chunk), 0)) FROM {database}.locus_versions"
+        f"SELECT SUM(LENGTH(payload) + LENGTH(sources) + COALESCE(LENGTH(chunk), 0))"
+        f" FROM {database}.locus_graph_checkpoints"
     )
     assert float(whole + rows) < 8 * len(str(state_of(200)))

@@ -79,21 +79,21 @@ def tuples(config: MySQLConfig, thread_id: str) -> list[Any]:
 def rows(run_sql: RunSql, config: MySQLConfig) -> Any:
     return run_sql(
         "SELECT thread_id, checkpoint_id, parent_id, ns, hidden, needs, metadata, run_key, created_at "
-        f"FROM {config.database}.{config.table_prefix}versions ORDER BY thread_id, seq"
+        f"FROM {config.database}.{config.table_prefix}graph_checkpoints ORDER BY thread_id, seq"
     )
 
 
 def test_an_export_is_imported_exactly(config: MySQLConfig, run_sql: RunSql, tmp_path: Path) -> None:
     fill(config)
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["export", str(file), "--family", "graphs"]) == 0
     assert main(["import", str(file), "--prefix", "other_"]) == 0
     other = config.model_copy(update={"table_prefix": "other_"})
     assert rows(run_sql, other) == rows(run_sql, config) != ()
     for thread in ("a", "ü/:*"):
         assert tuples(other, thread) == tuples(config, thread) != []
     again = tmp_path / "again.jsonl"
-    assert main(["export", str(again), "--family", "versions", "--prefix", "other_"]) == 0
+    assert main(["export", str(again), "--family", "graphs", "--prefix", "other_"]) == 0
 
     def bare(one: Path) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in one.read_text().splitlines()]
@@ -105,7 +105,7 @@ def test_an_export_is_imported_exactly(config: MySQLConfig, run_sql: RunSql, tmp
 def test_a_waiting_graph_continues_in_the_target(config: MySQLConfig, tmp_path: Path) -> None:
     fill(config)
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions", "--thread", "ü/:*"]) == 0
+    assert main(["export", str(file), "--family", "graphs", "--thread", "ü/:*"]) == 0
     assert main(["import", str(file), "--tenant", "acme"]) == 0
     with MySQLSaver(config.model_copy(update={"tenant": "acme"})) as saver:
         ended = graph(saver).invoke(Command(resume="no"), {"configurable": {"thread_id": "ü/:*"}})
@@ -117,7 +117,7 @@ def test_a_repeated_import_changes_nothing(
 ) -> None:
     fill(config)
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["export", str(file), "--family", "graphs"]) == 0
     before = rows(run_sql, config)
     assert main(["import", str(file)]) == 0
     assert "already present" in capsys.readouterr().out
@@ -127,12 +127,12 @@ def test_a_repeated_import_changes_nothing(
 def test_an_interrupted_import_is_completed(config: MySQLConfig, run_sql: RunSql, tmp_path: Path) -> None:
     fill(config)
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["export", str(file), "--family", "graphs"]) == 0
     assert main(["import", str(file), "--prefix", "other_"]) == 0
     other = config.model_copy(update={"table_prefix": "other_"})
-    name = f"{config.database}.other_version"
+    name = f"{config.database}.other_graph"
     run_sql(f"DELETE FROM {name}_writes")  # as if it was killed before it stored them, and set the times
-    run_sql(f"UPDATE {name}s SET created_at = '2026-01-01'")
+    run_sql(f"UPDATE {name}_checkpoints SET created_at = '2026-01-01'")
     assert main(["import", str(file), "--prefix", "other_"]) == 0
     assert rows(run_sql, other) == rows(run_sql, config)
     assert tuples(other, "a") == tuples(config, "a")
@@ -144,9 +144,9 @@ def test_deleted_checkpoints_that_others_need_stay_deleted(
     fill(config)
     with MySQLSaver(config) as saver:
         saver.prune(["a"], strategy="keep_latest")
-    run_sql(f"UPDATE {config.database}.locus_versions SET hidden = 1 WHERE checkpoint_id = '1'")
+    run_sql(f"UPDATE {config.database}.locus_graph_checkpoints SET hidden = 1 WHERE checkpoint_id = '1'")
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["export", str(file), "--family", "graphs"]) == 0
     assert main(["import", str(file), "--prefix", "other_"]) == 0
     other = config.model_copy(update={"table_prefix": "other_"})
     assert [(row[1], row[4]) for row in rows(run_sql, other)] == [(row[1], row[4]) for row in rows(run_sql, config)]
@@ -161,7 +161,7 @@ def test_newer_checkpoints_of_the_target_stay_the_newest(
 ) -> None:
     fill(config)
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions", "--thread", "plain"]) == 0
+    assert main(["export", str(file), "--family", "graphs", "--thread", "plain"]) == 0
     other = config.model_copy(update={"table_prefix": "other_"})
     with SyncMySQLCheckpointSaver(other) as plain:
         plain.put(thread_id="plain", checkpoint_id="own", checkpoint_data={"n": 1})
@@ -178,11 +178,11 @@ def test_a_damaged_checkpoint_is_named_and_left_out(
 ) -> None:
     fill(config)
     run_sql(
-        f"UPDATE {config.database}.locus_versions SET payload = CONCAT(payload, 'x') "
+        f"UPDATE {config.database}.locus_graph_checkpoints SET payload = CONCAT(payload, 'x') "
         "WHERE thread_id = 'plain' AND checkpoint_id = '1'"
     )
     file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "versions", "--thread", "plain"]) == 1
+    assert main(["export", str(file), "--family", "graphs", "--thread", "plain"]) == 1
     captured = capsys.readouterr()
     assert "'1'" in captured.err
     assert "1 left out" in captured.err

@@ -22,7 +22,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
 
-pytestmark = pytest.mark.kept_tables("versions")
+pytestmark = pytest.mark.kept_tables("graphs")
 
 Vacuum: TypeAlias = Callable[[], Awaitable[int]]
 
@@ -56,7 +56,7 @@ def vacuum(make_config: MakeConfig, run_sql: Any, database: str) -> Vacuum:
     """Return a function that backdates all checkpoints, but not their threads, and vacuums; it returns the count."""
 
     async def run() -> int:
-        run_sql(f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 40 DAY")
+        run_sql(f"UPDATE {database}.locus_graph_checkpoints SET created_at = created_at - INTERVAL 40 DAY")
         async with MySQLCheckpointSaver(make_config()) as saver:
             return await saver.vacuum(30)
 

@@ -35,7 +35,7 @@ from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
 from .graphs import asking, chat
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -200,7 +200,7 @@ async def test_encrypted_values_are_nowhere_in_the_clear(
     other = open_saver(side, serde=EncryptedSerializer(Reversal()))
     found = (await other.aget_tuple(CONFIG)).checkpoint["channel_values"]
     assert [message.content for message in found["messages"]][::2] == [secret] * 3
-    for table in ("versions", "version_parts", "version_writes"):
+    for table in ("graph_checkpoints", "graph_parts", "graph_writes"):
         for row in run_sql(f"SELECT * FROM {database}.locus_{table}"):
             for value in row:
                 assert b"secret" not in (value if isinstance(value, bytes) else str(value).encode())
@@ -355,10 +355,11 @@ async def test_pruning_never_breaks_a_channel_that_is_stored_as_its_writes(
             assert len(await listed(saver)) == 1
         (state, *_) = await states(open_saver(side))
         assert state.values["lines"] == found["lines"] == found["whole"]
-    ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_versions")
+    ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_checkpoints")
     assert 1 < rows < 30, "only what the newest needs is kept"
     await saver.adelete_thread("thread")
-    for table in ("versions", "version_parts", "version_writes"):  # the last one also has call tokens, of no tenant
+    # The table of writes also has call tokens, of no tenant.
+    for table in ("graph_checkpoints", "graph_parts", "graph_writes"):
         assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_{table} WHERE tenant <> ''") == ((0,),)
 
 

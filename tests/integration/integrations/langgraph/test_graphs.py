@@ -16,7 +16,7 @@ from ...conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver
 from .graphs import asking, chat, fan_out, nested, steps
 
-pytestmark = pytest.mark.kept_tables("versions")
+pytestmark = pytest.mark.kept_tables("graphs")
 
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)

@@ -16,7 +16,7 @@ from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
 from .test_contract import checkpoint, listed
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -80,7 +80,7 @@ async def test_odd_metadata_comes_back_and_breaks_no_filtered_list(
     assert len(await listed(saver, None, filter={"step": 1})) == len(ODD_METADATA) + 2
     assert {one.metadata["odd"] for one in await listed(saver, None, filter={"odd": 2**1023 - 1})} == {2**1023 - 1}
     async with Inspector(make_config()) as inspector:
-        tagged = await inspector.by_metadata("kind", "plain", family="versions")
+        tagged = await inspector.by_metadata("kind", "plain", family="graphs")
         assert {one.thread_id for one in tagged} == {"before", "after"}
 
 
@@ -121,7 +121,9 @@ async def test_metadata_damaged_by_hand_breaks_no_filtered_list(
     for number in range(3):
         for step in range(3):
             await saver.aput(config_of(f"t{number}"), checkpoint({}), {"step": step}, {})
-    run_sql(f"UPDATE {database}.locus_versions SET metadata = %s WHERE thread_id = 't1' ORDER BY seq LIMIT 1", odd)
+    run_sql(
+        f"UPDATE {database}.locus_graph_checkpoints SET metadata = %s WHERE thread_id = 't1' ORDER BY seq LIMIT 1", odd
+    )
     found: list[str] = []
     if odd in ("null", "[]", '"text"'):  # the server's filter skips these rows
         await list_into(found, open_saver(side), filter={"step": 1})
@@ -131,7 +133,7 @@ async def test_metadata_damaged_by_hand_breaks_no_filtered_list(
             await list_into(found, open_saver(side), filter={"step": 1})
         assert found == ["t2", "t0"]
     async with Inspector(make_config()) as inspector:
-        tagged = await inspector.by_metadata("step", 1, family="versions")
+        tagged = await inspector.by_metadata("step", 1, family="graphs")
         assert sorted(one.thread_id for one in tagged) == ["t0", "t1", "t2"]
 
 
@@ -176,7 +178,7 @@ async def test_damaged_and_foreign_checkpoints_are_reported_after_all_others(
         other.put(thread_id="e", checkpoint_id="1", checkpoint_data={"a": 1}, metadata={"step": 1, "odd": nested(150)})
         assert other.get(thread_id="e")["metadata"] == {"step": 1, "odd": nested(150)}  # type: ignore[index]
         other.put(thread_id="e", checkpoint_id="1", checkpoint_data={"a": 1}, metadata={"step": 1, "odd": nested(150)})
-    run_sql(f"UPDATE {database}.locus_versions SET payload = 'x' WHERE thread_id = 'b'")
+    run_sql(f"UPDATE {database}.locus_graph_checkpoints SET payload = 'x' WHERE thread_id = 'b'")
     for options in ({}, {"filter": {"step": 1}}):
         seen: list[str] = []
         with pytest.raises(CorruptCheckpoint, match="2 threads cannot be read; all others were listed"):

@@ -22,7 +22,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from ....waiting import DEADLINE_S, until
 from ...conftest import EACH_WAY, MakeConfig
 
-pytestmark = pytest.mark.kept_tables("versions")
+pytestmark = pytest.mark.kept_tables("graphs")
 
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 

@@ -29,7 +29,7 @@ from ...conftest import ONE_OF_EACH
 from .conftest import OpenSaver
 from .test_contract import checkpoint
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 

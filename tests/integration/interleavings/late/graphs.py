@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from locus_mysql.families.graphs import keys
-from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
+from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
 from locus_mysql.families.graphs.values import EncodedValue
 
 from ..stage import Call
@@ -22,7 +22,7 @@ def put(side: Stores, words: str = "plum", checkpoint_id: str = "c1", parent: st
 def replaced(side: Stores, words: str = "plum", *, run_id: str | None = None) -> Call:
     """Begin a save as LangGraph's saver does it."""
     values = [NewValue("said", 1, EncodedValue("json", f'"{words} {LONG}"'.encode()))]
-    new = NewVersion(
+    new = NewGraphCheckpoint(
         codec="json",
         ns="default",
         checkpoint_id="c1",
@@ -35,15 +35,15 @@ def replaced(side: Stores, words: str = "plum", *, run_id: str | None = None) ->
         replace=True,
         token=os.urandom(16),
     )
-    return side.begin(side.versions.saving.save(TENANT, "thread", new, None))
+    return side.begin(side.graphs.saving.save(TENANT, "thread", new, None))
 
 
 def write(side: Stores, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
     row = LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'[["channel", "{value}"]]'.encode()))
     other = LoadedWrite("task", 1, "other", "", EncodedValue("json", f'[["other", "{value}"]]'.encode()))
-    version_key = keys.version_key("default", "c1")
-    saving = side.versions.saving
-    return side.begin(saving.put_writes(TENANT, "thread", version_key, "task", [row, other], replace=replace))
+    checkpoint_key = keys.checkpoint_key("default", "c1")
+    saving = side.graphs.saving
+    return side.begin(saving.put_writes(TENANT, "thread", checkpoint_key, "task", [row, other], replace=replace))
 
 
 def put_first(side: Stores) -> None:
@@ -107,7 +107,7 @@ GRAPHS: dict[str, Case] = {
     "prune of what is missing": (None, lambda side: side.saver.begin("prune", thread_id="thread")),
     "delete_runs": (
         lambda side: replaced(side, run_id="run").finish(),
-        lambda side: side.begin(side.versions.removing.delete_runs(TENANT, ["run"])),
+        lambda side: side.begin(side.graphs.removing.delete_runs(TENANT, ["run"])),
     ),
     "copy": (source_put, lambda side: side.saver.begin("copy_thread", "source", "thread")),
     "copy that is refused": (

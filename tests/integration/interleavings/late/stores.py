@@ -63,7 +63,7 @@ class Stores:
     def begin_anew(self) -> None:
         """Forget the created records."""
         self.made: Any = None
-        self.versions = GraphOperations(self._config)
+        self.graphs = GraphOperations(self._config)
 
     def begin(self, operation: Operation[Any]) -> Call:
         """Begin an operation of any family."""

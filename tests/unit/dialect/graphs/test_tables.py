@@ -9,8 +9,8 @@ from locus_mysql.dialect.graphs import GraphDialect
 
 def test_tables_are_made_only_if_missing_and_carry_their_version() -> None:
     for statement in GraphDialect("p_").schema.create():
-        assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_version")
-        assert "COMMENT='locus-mysql: versions layout 1'" in statement.sql
+        assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_graph_")
+        assert "COMMENT='locus-mysql: graphs layout 1'" in statement.sql
         assert "COLLATE=utf8mb4_0900_bin" in statement.sql
         assert ("AUTO_INCREMENT" in statement.sql) == ("KEY drawn (seq)" in statement.sql)
         (primary,) = re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from locus_mysql.drivers.wire.column_values import decoder, parse_datetime
+from locus_mysql.drivers.wire.results import decoder, parse_datetime
 
 BINARY, UTF8 = 63, 255
 

@@ -37,7 +37,7 @@ from tests.integration.integrations.langgraph import graphs
 
 from ....conftest import MakeConfig
 
-pytestmark = pytest.mark.kept_tables("versions")
+pytestmark = pytest.mark.kept_tables("graphs")
 
 RunSql = Callable[..., tuple[Any, ...]]
 
@@ -71,7 +71,7 @@ async def talk(saver: AsyncMySQLSaver, thread_id: str, *texts: str) -> None:
 
 async def test_a_conversation_is_shown_as_the_graph_has_it(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await talk(saver, "t", "Hello", "x" * 2_000)
-    view = await inspector.state("versions", "t")
+    view = await inspector.state("graphs", "t")
     assert view is not None
     texts = [(message.role, message.text[:15]) for message in view.messages]
     assert texts == [
@@ -99,35 +99,35 @@ async def test_every_state_of_a_history_is_as_it_was(saver: AsyncMySQLSaver, ins
         )
         async for snapshot in graph.aget_state_history(thread("t"))
     }
-    first = await inspector.history("versions", "t", limit=4)
-    rest = await inspector.history("versions", "t", cursor=first.cursor)
+    first = await inspector.history("graphs", "t", limit=4)
+    rest = await inspector.history("graphs", "t", cursor=first.cursor)
     rows = [*first.items, *rest.items]
     assert (len(first.items), rest.cursor) == (4, None)
     assert [row.checkpoint_id for row in rows] == list(expected)
     for row in rows:
-        view = await inspector.state("versions", "t", row.checkpoint_id)
-        at = await inspector.state("versions", "t", at=row.created_at)
+        view = await inspector.state("graphs", "t", row.checkpoint_id)
+        at = await inspector.state("graphs", "t", at=row.created_at)
         assert view is not None
         assert at is not None
         assert at.checkpoint.checkpoint_id == row.checkpoint_id
         assert ([message.text for message in view.messages], row.parent_id) == expected[row.checkpoint_id]
-    assert await inspector.state("versions", "t", at=rows[-1].created_at - timedelta(seconds=1)) is None
+    assert await inspector.state("graphs", "t", at=rows[-1].created_at - timedelta(seconds=1)) is None
 
 
 async def test_each_message_is_of_the_checkpoint_that_first_had_it(
     saver: AsyncMySQLSaver, inspector: Inspector
 ) -> None:
     await talk(saver, "t", "one", "two")
-    view = await inspector.state("versions", "t")
+    view = await inspector.state("graphs", "t")
     assert view is not None
-    turns = await inspector.states("versions", "t")
+    turns = await inspector.states("graphs", "t")
     times = first_saved(view, turns)
-    then = await inspector.states("versions", "t", at=turns[3].created_at)
+    then = await inspector.states("graphs", "t", at=turns[3].created_at)
     assert [turn.checkpoint_id for turn in then] == [turn.checkpoint_id for turn in turns[:4]]
-    assert await inspector.states("versions", "t", at=turns[0].created_at - timedelta(seconds=1)) == []
+    assert await inspector.states("graphs", "t", at=turns[0].created_at - timedelta(seconds=1)) == []
     for index in range(4):
-        known = await inspector.state("versions", "t", at=times[index])
-        before = await inspector.state("versions", "t", at=times[index] - timedelta(microseconds=1))
+        known = await inspector.state("graphs", "t", at=times[index])
+        before = await inspector.state("graphs", "t", at=times[index] - timedelta(microseconds=1))
         assert known is not None
         assert len(known.messages) > index
         assert before is None or len(before.messages) <= index
@@ -136,29 +136,29 @@ async def test_each_message_is_of_the_checkpoint_that_first_had_it(
 async def test_pending_writes_show_what_a_graph_waits_for(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     graph = graphs.asking().compile(checkpointer=saver)
     await graph.ainvoke({"messages": [("user", "Who am I?")]}, thread("asks"))
-    before = await inspector.changed([("versions", "asks")])
-    view = await inspector.state("versions", "asks")
+    before = await inspector.changed([("graphs", "asks")])
+    view = await inspector.state("graphs", "asks")
     assert view is not None
     (write,) = view.writes
     assert (write.channel, write.value[0]["value"]) == ("__interrupt__", "What is your name?")
     await graph.ainvoke(Command(resume="Ada"), thread("asks"))
-    again = await inspector.state("versions", "asks")
+    again = await inspector.state("graphs", "asks")
     assert again is not None
     assert "Ada, how old are you?" in json.dumps([write.value for write in again.writes])
-    assert await inspector.changed([("versions", "asks"), ("versions", "none")]) != before
+    assert await inspector.changed([("graphs", "asks"), ("graphs", "none")]) != before
 
 
 async def test_subgraphs_have_namespaces_of_their_own(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     graph = graphs.nested().compile(checkpointer=saver)
     await graph.ainvoke({"messages": [("user", "Hi")]}, thread("n"))
-    rows = (await inspector.history("versions", "n")).items
+    rows = (await inspector.history("graphs", "n")).items
     spaces = {row.namespace for row in rows}
     assert len(spaces) == 3
-    (whole,) = (await inspector.threads("versions")).items
+    (whole,) = (await inspector.threads("graphs")).items
     newest = next(row for row in rows if row.namespace == "")
     assert (whole.checkpoint_id, whole.checkpoints) == (newest.checkpoint_id, len(rows))
     for row in rows:
-        view = await inspector.state("versions", "n", row.checkpoint_id, namespace=row.namespace)
+        view = await inspector.state("graphs", "n", row.checkpoint_id, namespace=row.namespace)
         assert view is not None
         assert view.checkpoint == row
 
@@ -180,12 +180,12 @@ async def test_channels_that_are_stored_as_writes_are_put_together(
     checked = 0
     async for snapshot in graph.aget_state_history(thread("d")):
         checkpoint_id = snapshot.config["configurable"]["checkpoint_id"]
-        view = await inspector.state("versions", "d", checkpoint_id)
+        view = await inspector.state("graphs", "d", checkpoint_id)
         assert view is not None
         assert view.state.get("lines", []) == snapshot.values.get("lines", [])
         checked += 1
     assert checked > 10
-    view = await inspector.state("versions", "d")
+    view = await inspector.state("graphs", "d")
     assert view is not None
     assert view.state["facts"][TYPE] == "DeltaChannel"
     assert {"n": 1} in view.state["facts"]["writes"]
@@ -197,11 +197,11 @@ async def test_a_thread_with_one_namespace_of_its_own_is_shown_without_naming_it
     async with MySQLCheckpointSaver(config) as plain:
         await plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1}, checkpoint_ns="mine")
     for checkpoint_id in (None, "1"):
-        view = await inspector.state("versions", "t", checkpoint_id)
+        view = await inspector.state("graphs", "t", checkpoint_id)
         assert view is not None
         assert (view.state, view.checkpoint.namespace) == ({"n": 1}, "mine")
-    assert await inspector.state("versions", "t", namespace="other") is None
-    assert await inspector.state("versions", "none") is None
+    assert await inspector.state("graphs", "t", namespace="other") is None
+    assert await inspector.state("graphs", "none") is None
 
 
 async def test_removed_checkpoints_are_neither_listed_nor_shown_as_parents(
@@ -214,22 +214,22 @@ async def test_removed_checkpoints_are_neither_listed_nor_shown_as_parents(
                 thread_id="p", checkpoint_id=number, checkpoint_data={"n": number}, parent_checkpoint_id=parent
             )
         await plain.delete_checkpoint(thread_id="p", checkpoint_id="2")
-        rows = (await inspector.history("versions", "p")).items
+        rows = (await inspector.history("graphs", "p")).items
         assert [(row.checkpoint_id, row.parent_id, row.namespace) for row in rows] == [
             ("3", None, "default"),
             ("1", None, "default"),
         ]
-        view = await inspector.state("versions", "p")
+        view = await inspector.state("graphs", "p")
         assert view is not None
         assert view.state == {"n": "3"}
         await plain.put_writes(thread_id="p", checkpoint_id="3", task_id="task", writes=[("out", {"a": 1}), ("b", 2)])
-        view = await inspector.state("versions", "p", "3")
+        view = await inspector.state("graphs", "p", "3")
         assert view is not None
         assert [(write.task_id, write.channel, write.value) for write in view.writes] == [
             ("task", "out", {"a": 1}),
             ("task", "b", 2),
         ]
-        assert await inspector.state("versions", "p", "2") is None
+        assert await inspector.state("graphs", "p", "2") is None
 
 
 async def test_pages_hold_every_thread_once_newest_first(config: MySQLConfig, inspector: Inspector) -> None:
@@ -240,23 +240,23 @@ async def test_pages_hold_every_thread_once_newest_first(config: MySQLConfig, in
             )
     found, cursor = [], None
     while True:
-        page = await inspector.threads("versions", limit=5, cursor=cursor)
+        page = await inspector.threads("graphs", limit=5, cursor=cursor)
         found += [row.thread_id for row in page.items]
         cursor = page.cursor
         if cursor is None:
             break
     assert found == [f"t{number:02}" for number in reversed(range(23))]
-    odd = await inspector.threads("versions", limit=8, metadata=("n", 1))
-    more = await inspector.threads("versions", limit=8, metadata=("n", 1), cursor=odd.cursor)
+    odd = await inspector.threads("graphs", limit=8, metadata=("n", 1))
+    more = await inspector.threads("graphs", limit=8, metadata=("n", 1), cursor=odd.cursor)
     assert [row.thread_id for row in (*odd.items, *more.items)] == [f"t{number:02}" for number in range(21, 0, -2)]
-    assert [row.thread_id for row in (await inspector.threads("versions", pattern="t1?", limit=3)).items] == [
+    assert [row.thread_id for row in (await inspector.threads("graphs", pattern="t1?", limit=3)).items] == [
         "t19",
         "t18",
         "t17",
     ]
-    assert (await inspector.threads("versions", min_bytes=10**9)).items == []
+    assert (await inspector.threads("graphs", min_bytes=10**9)).items == []
     with pytest.raises(InvalidInput, match="cursor"):
-        await inspector.threads("versions", cursor="nonsense")
+        await inspector.threads("graphs", cursor="nonsense")
 
 
 async def test_a_pattern_that_no_index_serves_is_searched_step_by_step(
@@ -268,7 +268,7 @@ async def test_a_pattern_that_no_index_serves_is_searched_step_by_step(
             await plain.put(thread_id=f"t{number:02}", checkpoint_id="1", checkpoint_data={})
     found, sizes, cursor = [], [], None
     while True:
-        page = await inspector.threads("versions", pattern="*5", cursor=cursor)
+        page = await inspector.threads("graphs", pattern="*5", cursor=cursor)
         found += [row.thread_id for row in page.items]
         sizes.append(len(page.items))
         cursor = page.cursor
@@ -284,33 +284,33 @@ async def test_threads_are_filtered_by_when_they_were_saved(
     async with MySQLCheckpointSaver(config) as plain:
         for name in ("old", "new"):
             await plain.put(thread_id=name, checkpoint_id="1", checkpoint_data={})
-    for table in ("locus_version_threads", "locus_versions"):
+    for table in ("locus_graph_threads", "locus_graph_checkpoints"):
         run_sql(
             f"UPDATE {config.database}.{table} SET created_at = created_at - INTERVAL 9 DAY WHERE thread_id = 'old'"
         )
     run_sql(
-        f"UPDATE {config.database}.locus_version_threads SET updated_at = updated_at - INTERVAL 9 DAY "
+        f"UPDATE {config.database}.locus_graph_threads SET updated_at = updated_at - INTERVAL 9 DAY "
         "WHERE thread_id = 'old'"
     )
     week_ago = datetime.now(UTC) - timedelta(days=7)
-    (new,) = (await inspector.threads("versions", saved_after=week_ago)).items
-    (old,) = (await inspector.threads("versions", saved_before=week_ago)).items
+    (new,) = (await inspector.threads("graphs", saved_after=week_ago)).items
+    (old,) = (await inspector.threads("graphs", saved_before=week_ago)).items
     assert (new.thread_id, old.thread_id) == ("new", "old")
-    statistics = await inspector.statistics("versions")
+    statistics = await inspector.statistics("graphs")
     assert [(day.threads, day.checkpoints) for day in statistics.days] == [(1, 1), (1, 1)]
 
 
 async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, run_sql: RunSql) -> None:
     await talk(saver, "large", "x" * 5_000, "y" * 5_000)
     await talk(saver, "small", "z")
-    found = await inspector.statistics("versions")
-    rows = (await inspector.threads("versions")).items
+    found = await inspector.statistics("graphs")
+    rows = (await inspector.threads("graphs")).items
     assert (found.threads, found.checkpoints) == (2, sum(row.checkpoints for row in rows))
     assert found.size_bytes == sum(row.size_bytes for row in rows)
     assert [large.thread.thread_id for large in found.largest] == ["large", "small"]
     assert found.largest[0].bytes_per_day is None
-    run_sql(f"UPDATE {inspector.config.database}.locus_version_threads SET created_at = created_at - INTERVAL 4 DAY")
-    large = (await inspector.statistics("versions")).largest[0]
+    run_sql(f"UPDATE {inspector.config.database}.locus_graph_threads SET created_at = created_at - INTERVAL 4 DAY")
+    large = (await inspector.statistics("graphs")).largest[0]
     assert large.bytes_per_day == pytest.approx(large.thread.size_bytes / 4, rel=0.01)
     assert sum(day.checkpoints for day in found.days) == found.checkpoints
 
@@ -321,10 +321,10 @@ async def test_statistics_of_many_threads_are_estimated_from_a_sample(
     async with MySQLCheckpointSaver(config) as plain:
         for number in range(60):
             await plain.put(thread_id=f"t{number}", checkpoint_id="1", checkpoint_data={"a": "b" * 100})
-    whole = await inspector.statistics("versions")
+    whole = await inspector.statistics("graphs")
     assert (whole.threads, whole.checkpoints, whole.sampled) == (60, 60, None)
     monkeypatch.setattr(statistics, "SAMPLE", 20)
-    found = await inspector.statistics("versions")
+    found = await inspector.statistics("graphs")
     assert found.sampled is not None
     assert 5 <= found.sampled <= 40  # one in three, by a hash of the ids, which are constant
     assert (found.threads, found.checkpoints) == (60, 60)
@@ -335,27 +335,27 @@ async def test_statistics_of_many_threads_are_estimated_from_a_sample(
 async def test_words_are_found_in_the_newest_states(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await talk(saver, "a", "My parcel is lost, in Köln")
     await talk(saver, "b", "parcelling")
-    (hit,) = await inspector.search("parcel köln", family="versions")
+    (hit,) = await inspector.search("parcel köln", family="graphs")
     assert (hit.thread_id, hit.score) == ("a", 1.0)
     assert "parcel is lost" in hit.snippet
-    assert [hit.thread_id for hit in await inspector.search("PARCELLING parcel", family="versions")] == ["b", "a"]
-    assert await inspector.search("HumanMessage", family="versions") == []
+    assert [hit.thread_id for hit in await inspector.search("PARCELLING parcel", family="graphs")] == ["b", "a"]
+    assert await inspector.search("HumanMessage", family="graphs") == []
 
 
 async def test_checkpoints_are_found_by_their_metadata(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await talk(saver, "a", "Hi")
-    found = await inspector.by_metadata("step", 1, family="versions")
+    found = await inspector.by_metadata("step", 1, family="graphs")
     assert [(one.thread_id, one.checkpoint.metadata["step"]) for one in found] == [("a", 1)]
-    assert await inspector.by_metadata("step", "1", family="versions") == []
+    assert await inspector.by_metadata("step", "1", family="graphs") == []
 
 
 async def test_only_the_newest_checkpoints_of_a_thread_are_searched_for_metadata(
     saver: AsyncMySQLSaver, inspector: Inspector
 ) -> None:
     await talk(saver, "a", *map(str, range(8)))  # each turn adds three checkpoints
-    newest = [row.metadata["step"] for row in (await inspector.history("versions", "a")).items]
+    newest = [row.metadata["step"] for row in (await inspector.history("graphs", "a")).items]
     assert len(newest) == 24
-    found = [await inspector.by_metadata("step", step, family="versions") for step in newest]
+    found = [await inspector.by_metadata("step", step, family="graphs") for step in newest]
     assert [bool(one) for one in found] == [True] * 20 + [False] * 4
 
 
@@ -364,29 +364,29 @@ async def test_times_that_the_server_does_not_know_are_as_good_as_those_that_it_
 ) -> None:
     await talk(saver, "a", "Hi")
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-    assert len((await inspector.threads("versions", saved_after=first, saved_before=last)).items) == 1
-    assert (await inspector.threads("versions", saved_before=first)).items == []
-    assert await inspector.state("versions", "a", at=first) is None
-    assert await inspector.state("versions", "a", at=last) is not None
+    assert len((await inspector.threads("graphs", saved_after=first, saved_before=last)).items) == 1
+    assert (await inspector.threads("graphs", saved_before=first)).items == []
+    assert await inspector.state("graphs", "a", at=first) is None
+    assert await inspector.state("graphs", "a", at=last) is not None
 
 
 async def test_numbers_of_a_conversation_are_listed_by_turn(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await talk(saver, "a", *map(str, range(12)))
-    turns = await inspector.states("versions", "a", 30)
+    turns = await inspector.states("graphs", "a", 30)
     assert [turn.iterations for turn in turns] == list(range(5, 35))
 
 
 async def test_another_tenant_sees_nothing(saver: AsyncMySQLSaver, config: MySQLConfig) -> None:
     await talk(saver, "t", "Hi")
     async with Inspector(config.model_copy(update={"tenant": "other"})) as other:
-        assert (await other.threads("versions")).items == []
-        assert await other.thread("versions", "t") is None
-        assert list((await other.history("versions", "t")).items) == []
-        assert await other.state("versions", "t") is None
-        assert await other.search("Hi", family="versions") == []
-        assert await other.by_metadata("step", 1, family="versions") == []
-        assert (await other.statistics("versions")).checkpoints == 0
-        assert await other.changed([("versions", "t")]) == {}
+        assert (await other.threads("graphs")).items == []
+        assert await other.thread("graphs", "t") is None
+        assert list((await other.history("graphs", "t")).items) == []
+        assert await other.state("graphs", "t") is None
+        assert await other.search("Hi", family="graphs") == []
+        assert await other.by_metadata("step", 1, family="graphs") == []
+        assert (await other.statistics("graphs")).checkpoints == 0
+        assert await other.changed([("graphs", "t")]) == {}
 
 
 async def test_code_named_in_stored_data_is_never_imported(
@@ -396,18 +396,20 @@ async def test_code_named_in_stored_data_is_never_imported(
     graph = graphs.asking().compile(checkpointer=saver)
     await graph.ainvoke({"messages": [("user", "Hi")]}, thread("hostile"))
     evil = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["antigravity", "fly", "x"])))
-    table = f"{config.database}.locus_version_writes"
-    texts_of_ids = "CONVERT(tenant USING utf8mb4), version_key, CONVERT(task_id USING utf8mb4)"  # binary on OceanBase
+    table = f"{config.database}.locus_graph_writes"
+    texts_of_ids = (
+        "CONVERT(tenant USING utf8mb4), checkpoint_key, CONVERT(task_id USING utf8mb4)"  # binary on OceanBase
+    )
     rows = run_sql(f"SELECT {texts_of_ids}, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'")
     for kind in (b"msgpack", b"pickle"):
-        for tenant, version_key, task_id, idx, *texts in rows:
+        for tenant, checkpoint_key, task_id, idx, *texts in rows:
             identity = write_identity(
-                stored_thread(tenant, "hostile", Sealing(None, "versions")), version_key, task_id, idx, *texts
+                stored_thread(tenant, "hostile", Sealing(None, "graphs")), checkpoint_key, task_id, idx, *texts
             )
             payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", identity)
-            which = "WHERE thread_id = 'hostile' AND version_key = %s AND task_id = %s AND idx = %s"
-            run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
-        view = await inspector.state("versions", "hostile")
+            which = "WHERE thread_id = 'hostile' AND checkpoint_key = %s AND task_id = %s AND idx = %s"
+            run_sql(f"UPDATE {table} SET payload = %s {which}", payload, checkpoint_key, task_id, idx)
+        view = await inspector.state("graphs", "hostile")
         assert view is not None
         (write,) = view.writes
         assert write.value in ({TYPE: "antigravity.fly", "value": "x"}, f"<pickle, {len(evil)} bytes>")
@@ -420,18 +422,18 @@ async def test_damage_is_shown_and_breaks_no_list(
     await talk(saver, "whole", "Hi")
     await talk(saver, "broken", "Hi", "x" * 3_000)
     run_sql(
-        f"UPDATE {config.database}.locus_versions SET payload = 'nothing of ours', metadata = '{{' "
+        f"UPDATE {config.database}.locus_graph_checkpoints SET payload = 'nothing of ours', metadata = '{{' "
         "WHERE thread_id = 'broken'"
     )
-    page = await inspector.threads("versions")
+    page = await inspector.threads("graphs")
     assert {row.thread_id for row in page.items} == {"whole", "broken"}
-    rows = (await inspector.history("versions", "broken")).items
+    rows = (await inspector.history("graphs", "broken")).items
     assert all(row.damage is not None for row in (*rows, *(row for row in page.items if row.thread_id == "broken")))
-    view = await inspector.state("versions", "broken")
+    view = await inspector.state("graphs", "broken")
     assert view is not None
     assert view.damage is not None
-    assert await inspector.states("versions", "whole")
-    assert (await inspector.search("Hi", family="versions"))[0].thread_id == "whole"
+    assert await inspector.states("graphs", "whole")
+    assert (await inspector.search("Hi", family="graphs"))[0].thread_id == "whole"
 
 
 async def test_the_intact_part_of_a_damaged_state_is_shown(
@@ -441,9 +443,9 @@ async def test_the_intact_part_of_a_damaged_state_is_shown(
         await plain.put(
             thread_id="t", checkpoint_id="1", checkpoint_data={"small": 1, "large": "x" * 2_000, "other": "y" * 2_000}
         )
-    (payload,) = run_sql(f"SELECT chunk FROM {config.database}.locus_version_parts ORDER BY part LIMIT 1")[0]
-    run_sql(f"UPDATE {config.database}.locus_version_parts SET chunk = %s WHERE chunk = %s", payload[:-9], payload)
-    view = await inspector.state("versions", "t")
+    (payload,) = run_sql(f"SELECT chunk FROM {config.database}.locus_graph_parts ORDER BY part LIMIT 1")[0]
+    run_sql(f"UPDATE {config.database}.locus_graph_parts SET chunk = %s WHERE chunk = %s", payload[:-9], payload)
+    view = await inspector.state("graphs", "t")
     assert view is not None
     assert view.damage is not None
     assert (view.state["small"], view.state["other"]) == (1, "y" * 2_000)
@@ -456,12 +458,12 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
     async with MySQLCheckpointSaver(config) as plain:
         await plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={})
     run_sql(
-        f"INSERT INTO {database}.locus_version_threads (tenant, thread_id, last_seq, epoch, created_at, updated_at)"
+        f"INSERT INTO {database}.locus_graph_threads (tenant, thread_id, last_seq, epoch, created_at, updated_at)"
         " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 900)"
         " SELECT tenant, CONCAT('t', n), 1, epoch, created_at, updated_at - INTERVAL n SECOND"
-        f"  FROM numbers JOIN {database}.locus_version_threads WHERE thread_id = 't'"
+        f"  FROM numbers JOIN {database}.locus_graph_threads WHERE thread_id = 't'"
     )
-    run_sql(f"ANALYZE TABLE {database}.locus_version_threads, {database}.locus_versions")
+    run_sql(f"ANALYZE TABLE {database}.locus_graph_threads, {database}.locus_graph_checkpoints")
     statements = GraphDialect(config.table_prefix).inspection
     for asked in (
         PageFilter(),
@@ -494,16 +496,16 @@ async def save_long(saver: AsyncMySQLSaver, thread_id: str, count: int, checkpoi
 
 async def test_of_a_long_conversation_a_page_reads_a_part(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
     await save_long(saver, "t", 1_500, 30)
-    whole = await inspector.state("versions", "t")
+    whole = await inspector.state("graphs", "t")
     assert whole is not None
     assert len(whole.messages) == 1_530
     for window, first, last in ((Window(200), 1_330, 1_530), (Window(200, 0), 0, 200), (Window(200, 700), 700, 900)):
-        view = await inspector.state("versions", "t", window=window)
+        view = await inspector.state("graphs", "t", window=window)
         assert view is not None
         assert view.messages == whole.messages[first:last]
         assert (view.before, view.after) == (first, 1_530 - last)
         assert list(view.state["messages"]) == whole.state["messages"]
-        turns = await inspector.states("versions", "t", 20)
+        turns = await inspector.states("graphs", "t", 20)
         assert [turn.iterations for turn in turns] == list(range(11, 31))
         assert [turn.lists["messages"].item_count for turn in turns] == list(range(1_511, 1_531))
         times = first_saved(view, turns)
@@ -514,7 +516,7 @@ async def test_the_turns_of_a_conversation_are_read_with_two_queries(
     saver: AsyncMySQLSaver, inspector: Inspector, config: MySQLConfig
 ) -> None:
     await save_long(saver, "t", 1_200, 40)
-    await inspector.states("versions", "t")
+    await inspector.states("graphs", "t")
     asked: list[int] = []
 
     def counted() -> Any:

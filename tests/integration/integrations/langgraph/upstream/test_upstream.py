@@ -14,7 +14,7 @@ DRIVERS = ("pymysql", "mysql-connector", "aiomysql")
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("langgraph-upstream")  # each run starts its own processes
-@pytest.mark.kept_tables("versions", "memories")
+@pytest.mark.kept_tables("graphs", "memories")
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("suite", SUITES, ids=[suite.package for suite in SUITES])
 def test_their_tests_pass_with_our_savers_and_stores(

@@ -30,7 +30,7 @@ _MARK_BYTES, _BASE_BYTES, _VALUE_BYTES, _BODY_BYTES = 300, 600, 800, 300
 Key = tuple[str, str]
 
 
-class VersionCache:
+class BaseCache:
     """Cache of the newest checkpoints that this process saved or loaded, by namespace, and of their threads' epochs.
 
     Args:
@@ -56,10 +56,10 @@ class VersionCache:
         """Record a save that locked the thread, and the monotonic time at which it began."""
         self._locked_at.put(key, begun, _MARK_BYTES)
 
-    def base(self, key: Key, ns_key: bytes, version_key: bytes | None = None) -> Base | None:
+    def base(self, key: Key, ns_key: bytes, checkpoint_key: bytes | None = None) -> Base | None:
         """Return the cached checkpoint of a namespace, if it is the requested one."""
         base = self._bases.get((key, ns_key))
-        if base is None or (version_key is not None and base.version_key != version_key):
+        if base is None or (checkpoint_key is not None and base.checkpoint_key != checkpoint_key):
             return None
         if base.epoch != self.epoch(key):
             return None
