@@ -78,22 +78,21 @@ SELECT {EMBEDDING} FROM {vectors} v
 # embedding, as do those of other models, which come last: OTHER_MODEL is added to their distance.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ {EMBEDDING}, best.distance
-  FROM (SELECT placed.owner, placed.item_key, placed.number, placed.distance,
-               COUNT(*) OVER () = %s AND placed.distance > MAX(IF(placed.place = %s, placed.distance, 0)) OVER () + %s
-                 AS is_far
-          FROM (SELECT near.owner, near.item_key, near.number, near.distance,
-                       ROW_NUMBER() OVER (ORDER BY near.distance) AS place
-                  FROM (SELECT s.owner, s.item_key, s.number,
-                               IF(s.model = %s, 0, {other_model}) + BIT_COUNT(s.sig ^ %s) AS distance
-                          FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
-                           AND (s.expires = 0
-                                OR EXISTS (SELECT 1 FROM {items} x
-                                            WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
-                                              AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6))){filter}
-                         ORDER BY distance
-                         LIMIT %s) AS near) AS placed) AS best
+  FROM (SELECT near.owner, near.item_key, near.number, near.distance,
+               COUNT(*) OVER nearest < %s OR near.distance <= NTH_VALUE(near.distance, {place}) OVER nearest + %s
+                 AS is_near
+          FROM (SELECT s.owner, s.item_key, s.number,
+                       IF(s.model = %s, 0, {other_model}) + BIT_COUNT(s.sig ^ %s) AS distance
+                  FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
+                   AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
+                                                  WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
+                                                    AND x.item_key = s.item_key
+                                                    AND x.expires_at > UTC_TIMESTAMP(6))){filter}
+                 ORDER BY distance
+                 LIMIT %s) AS near
+        WINDOW nearest AS (ORDER BY near.distance ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS best
   LEFT JOIN {vectors} v ON v.tenant = %s AND v.path = SUBSTR(best.owner, %s) AND v.item_key = best.item_key
-                       AND v.number = best.number AND best.distance < {other_model} AND NOT best.is_far
+                       AND v.number = best.number AND best.distance < {other_model} AND best.is_near
 """
 
 # BIT_COUNT and ^ take numbers of at most 64 bits; the BIT_COUNT of a longer XOR is 0, without an error. So the signs
@@ -407,7 +406,7 @@ class VectorStatements(MemoryStatements):
             condition: The filter that items match.
             limit: The maximum number of rows.
             place: If there are so many rows, one that is farther than that in this place by more than the margin comes
-                without its embedding.
+                without its embedding. Rounded up to a power of two, so that statements have few different texts.
             margin: A number of bits.
         """
         text = self._text(
@@ -418,10 +417,11 @@ class VectorStatements(MemoryStatements):
             **_distance_by_parts(len(sig)),
             filter=condition.sql,
             other_model=str(OTHER_MODEL),
+            place=str(1 << (place - 1).bit_length()),
         )
         at: tuple[Param, ...] = (tenant, path_at(tenant))
         chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), dims, len(sig), *at, *condition.params)
-        return Query(text, (limit, place, margin, model, sig, *chosen, limit, *at), row=NearRow)
+        return Query(text, (limit, margin, model, sig, *chosen, limit, *at), row=NearRow)
 
     def range_state(
         self, tenant: str, where: Range, since: Mapping[bytes, tuple[int, bytes]] | None = None
