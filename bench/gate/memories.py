@@ -32,7 +32,7 @@ QUERY, *OTHERS = clustered(21, DIMS, seed=9)
 ITEM = {"fact": "What is known."}
 
 
-#: The calls, of a store with the codes of all items in memory and of one without any.
+#: The calls, of a store with all embeddings in memory and of one without any.
 CALLS: dict[str, Callable[[SyncMemoryStore, SyncMemoryStore], Any]] = {
     "put": lambda s, _: s.put(HERE, "00103", ITEM, embedding=QUERY, if_version=1),
     "put_batch of 20": lambda s, _: s.put_batch([Put(HERE, f"new {n}", ITEM, embedding=OTHERS[n]) for n in range(20)]),
@@ -62,7 +62,7 @@ def figures(dsn: str) -> dict[str, float]:
             without_random_housekeeping(writing),
         ):
             _fill(warm, size)
-            cursor.execute("ANALYZE TABLE locus_memory_items, locus_memory_vectors, locus_memory_codes")
+            cursor.execute("ANALYZE TABLE locus_memory_items, locus_memory_vectors")
             cursor.fetchall()
             for name, call in CALLS.items():
                 with _store(proxy) as cold:
@@ -80,7 +80,7 @@ def _store(proxy: CountingProxy) -> Iterator[SyncMemoryStore]:
 
 
 def _fill(store: SyncMemoryStore, size: int) -> None:
-    """Save items with embeddings, index their text, and load their codes into the store's cache."""
+    """Save items with embeddings, index their text, and load their embeddings into the store's cache."""
     vectors = clustered(size, DIMS)
     for start in range(0, size, BATCH):
         store.put_batch(

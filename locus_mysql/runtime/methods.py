@@ -69,6 +69,24 @@ def blocking(
     return _replacing_definition(method, operation)
 
 
+def awaited_method(
+    operation: Callable[Concatenate[Ops, P], Generator[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the coroutine method that `awaited` puts in place of a definition."""
+    return awaited(operation)(_no_definition)
+
+
+def blocking_method(
+    operation: Callable[Concatenate[Ops, P], Generator[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """Return the method that `blocking` puts in place of a definition."""
+    return blocking(operation)(_no_definition)
+
+
+def _no_definition(_self: Any) -> None:
+    """Stand for a definition without a body."""
+
+
 M = TypeVar("M", bound=Callable[..., Any])
 
 

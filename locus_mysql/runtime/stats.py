@@ -8,8 +8,8 @@ from ..engine.asynchronous import AsyncEngine
 from ..engine.counters import Counters, PoolState
 from ..engine.synchronous import SyncEngine
 
-#: Names of caches whose look-ups are counted: newest states of threads, and codes of embeddings.
-STATES, CODES = "states", "codes"
+#: Names of caches whose look-ups are counted: newest states of threads, and embeddings.
+STATES, EMBEDDINGS = "states", "embeddings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Stats:
         retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
         cache_hits: Loads of a newest state that used a cached state, which is the newest one or a base of it.
         cache_misses: Other loads of a newest state. A load by an id counts only if the cached state has that id.
-        vector_cache_hits: Searches by meaning that used cached codes of the namespaces.
+        vector_cache_hits: Searches by meaning that used cached embeddings of the namespaces.
         vector_cache_misses: Other searches by meaning, except those among few embeddings, which need no cache.
         sent_bytes: Bytes of commands, before TLS; logins are not counted.
         received_bytes: Bytes of answers, likewise.
@@ -66,8 +66,8 @@ def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngi
         retries=counters.retries,
         cache_hits=counters.looked_up(STATES, hit=True),
         cache_misses=counters.looked_up(STATES, hit=False),
-        vector_cache_hits=counters.looked_up(CODES, hit=True),
-        vector_cache_misses=counters.looked_up(CODES, hit=False),
+        vector_cache_hits=counters.looked_up(EMBEDDINGS, hit=True),
+        vector_cache_misses=counters.looked_up(EMBEDDINGS, hit=False),
         sent_bytes=counters.total.sent_bytes,
         received_bytes=counters.total.received_bytes,
         synchronous=synchronous,

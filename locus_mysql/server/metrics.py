@@ -36,7 +36,7 @@ METRICS = {
     "locus_mysql_connections_lost_total": ("counter", "Connections dropped because they, or their server, failed."),
     "locus_mysql_round_trips_total": ("counter", "Packets sent to the database, answered or not."),
     "locus_mysql_retries_total": ("counter", "Batches sent again after a lost connection, a deadlock or a lock wait."),
-    "locus_mysql_cache_lookups_total": ("counter", "Look-ups in the caches of states and of codes of embeddings."),
+    "locus_mysql_cache_lookups_total": ("counter", "Look-ups in the caches of states and of embeddings."),
     "locus_mysql_sent_bytes_total": ("counter", "Bytes of commands sent to the database."),
     "locus_mysql_received_bytes_total": ("counter", "Bytes of answers received from the database."),
     "locus_mysql_table_rows": ("gauge", "Rows of each table as MySQL estimates them, of all tenants."),
@@ -123,8 +123,8 @@ def _of_stats(stats: Stats) -> dict[str, list[Sample]]:
     looked_up = {
         ("states", "hit"): stats.cache_hits,
         ("states", "miss"): stats.cache_misses,
-        ("codes", "hit"): stats.vector_cache_hits,
-        ("codes", "miss"): stats.vector_cache_misses,
+        ("embeddings", "hit"): stats.vector_cache_hits,
+        ("embeddings", "miss"): stats.vector_cache_misses,
     }
     return {
         "locus_mysql_pool_connections": [

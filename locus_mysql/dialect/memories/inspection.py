@@ -55,9 +55,9 @@ ITEM = """
 SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version,
        i.created_at, i.updated_at, i.expires_at, {sound}, i.value, i.metadata,
        (SELECT COUNT(*) FROM {vectors} v
-         WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key),
+         WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key AND v.removed = 0),
        (SELECT MAX(LENGTH(v.embedding)) DIV 4 FROM {vectors} v
-         WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key)
+         WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key AND v.removed = 0)
   FROM {items} i
  WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}
 """

@@ -2,80 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..statement import Param, Query, Statement
-from ..template import placeholders
-from .pieces import CountRow, MemoryStatements, portions
-from .ranges import Range, owner_of, path_at
-
-#: The tables with embeddings, in each of their forms. A code without content is that of a removed embedding.
-KEPT_IN = ("vectors", "signs", "codes")
+from ..statement import Query
+from .pieces import CountRow, MemoryStatements
+from .ranges import Range, path_at
+from .vectors import ItemKeyRow
 
 COUNT_EXPIRED = "SELECT COUNT(*) FROM {items} i WHERE i.tenant = %s AND i.expires_at <= UTC_TIMESTAMP(6)"
 
-COUNT_LOOSE = """
-SELECT COUNT(DISTINCT s.owner, s.item_key)
-  FROM {signs} s
-  LEFT JOIN {items} i ON i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key
-{all} AND i.tenant IS NULL
-"""
-
-# The most frequent model first. Encrypted embeddings have no signs.
-MODELS = "SELECT s.model, COUNT(*) FROM {signs} s{all} GROUP BY s.model ORDER BY 2 DESC, 1"
-MODELS_ENCRYPTED = "SELECT v.model, COUNT(*) FROM {vectors} v WHERE v.tenant = %s GROUP BY v.model ORDER BY 2 DESC, 1"
-
-# Each embedding has signs and a code, and each removed embedding has a code for a while. Both are counted by narrow
-# indexes: changes, and the primary key. MAX: see docs/design/writes.md.
-COUNT_REMOVED = """
-SELECT GREATEST(0, MAX((SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c.tenant = %s))
-                 - MAX((SELECT COUNT(*) FROM {signs} s{all})))
-"""
-
-# Keys with embeddings after a key, each with whether its item is missing. LIMIT bounds the rows that it reads.
-WALK = """
-SELECT x.path, x.item_key, i.item_key IS NULL
-  FROM (SELECT y.path, y.item_key FROM {kept} y
-         WHERE y.tenant = %s{after}{content}
-         GROUP BY y.path, y.item_key
-         ORDER BY y.path, y.item_key
-         LIMIT %s) AS x
-  LEFT JOIN {items} i ON i.tenant = %s AND i.path = x.path AND i.item_key = x.item_key
- ORDER BY x.path, x.item_key
-"""
-AFTER = " AND (y.path > %s OR (y.path = %s AND y.item_key > %s))"
-
-# The same for signs.
-WALK_SIGNS = """
-SELECT SUBSTR(x.owner, %s), x.item_key, i.item_key IS NULL
-  FROM (SELECT y.owner, y.item_key FROM {signs} y
-        {all}{after}
-         GROUP BY y.owner, y.item_key
-         ORDER BY y.owner, y.item_key
-         LIMIT %s) AS x
-  LEFT JOIN {items} i ON i.tenant = %s AND i.path = SUBSTR(x.owner, %s) AND i.item_key = x.item_key
- ORDER BY x.owner, x.item_key
-"""
-AFTER_SIGNS = " AND (y.owner > %s OR (y.owner = %s AND y.item_key > %s))"
-
-REMOVE_LOOSE_SIGNS = """
-DELETE s FROM {signs} s
- WHERE (s.owner, s.item_key) IN ({keys})
+# The keys of missing items with embeddings or signs.
+LOOSE = """
+SELECT v.path, v.item_key
+  FROM {vectors} v
+ WHERE v.tenant = %s AND v.removed = 0
+   AND NOT EXISTS (SELECT 1 FROM {items} i
+                    WHERE i.tenant = v.tenant AND i.path = v.path AND i.item_key = v.item_key)
+ UNION
+SELECT SUBSTR(s.owner, %s), s.item_key
+  FROM {signs} s{all}
    AND NOT EXISTS (SELECT 1 FROM {items} i
                     WHERE i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key)
 """
+COUNT_LOOSE = "SELECT COUNT(*) FROM ({loose}) AS loose"
+
+# The most frequent model first. Encrypted embeddings have no signs.
+MODELS = "SELECT s.model, COUNT(*) FROM {signs} s{all} GROUP BY s.model ORDER BY 2 DESC, 1"
+MODELS_ENCRYPTED = (
+    "SELECT v.model, COUNT(*) FROM {vectors} v WHERE v.tenant = %s AND v.removed = 0"
+    " GROUP BY v.model ORDER BY 2 DESC, 1"
+)
+
+# Relies on the index changes.
+COUNT_REMOVED = "SELECT COUNT(*) FROM {vectors} v WHERE v.tenant = %s AND v.removed = 1"
 
 #: All namespaces of a tenant.
 ALL = Range(b"")
-
-
-class WalkRow(NamedTuple):
-    """The key of an item with embeddings, and whether the item is missing."""
-
-    path: bytes
-    key: bytes
-    missing: int
 
 
 class ModelRow(NamedTuple):
@@ -100,45 +62,19 @@ class MaintenanceStatements(MemoryStatements):
 
     def count_loose(self, tenant: str) -> Query[CountRow]:
         """Count missing items with embeddings."""
-        text = self._text(COUNT_LOOSE, all=ALL.owned("s"))
-        return Query(text, (tenant, path_at(tenant), *ALL.owned_params(tenant)), row=CountRow)
+        loose = self.loose(tenant)
+        return Query(self._text(COUNT_LOOSE, loose=loose.sql), loose.params, row=CountRow)
+
+    def loose(self, tenant: str, limit: int | None = None) -> Query[ItemKeyRow]:
+        """Return missing items with embeddings, at most ``limit``."""
+        at = path_at(tenant)
+        text = self._text(LOOSE, all=ALL.owned("s")) + ("" if limit is None else " LIMIT %s")
+        return Query(
+            text,
+            (tenant, at, *ALL.owned_params(tenant), tenant, at, *(() if limit is None else (limit,))),
+            row=ItemKeyRow,
+        )
 
     def count_removed(self, tenant: str) -> Query[CountRow]:
-        """Count the codes of removed embeddings."""
-        text = self._text(COUNT_REMOVED, all=ALL.owned("s"))
-        return Query(text, (tenant, *ALL.owned_params(tenant)), row=CountRow)
-
-    def walk(self, kept: str, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
-        """Return the keys of items with embeddings, after a key.
-
-        Args:
-            kept: One of `KEPT_IN`.
-            tenant: The tenant.
-            after: The path and key of the last item of the page before.
-            limit: The maximum number of items.
-        """
-        if kept == "signs":
-            return self._walk_signs(tenant, after, limit)
-        content = " AND y.code IS NOT NULL" if kept == "codes" else ""
-        text = self._text(WALK, kept=f"{{{kept}}}", after=AFTER if after else "", content=content)
-        after_params = (after[0], *after) if after else ()
-        return Query(text, (tenant, *after_params, limit, tenant), row=WalkRow)
-
-    def _walk_signs(self, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
-        text = self._text(WALK_SIGNS, all=ALL.owned("y"), after=AFTER_SIGNS if after else "")
-        after_params: tuple[Param, ...] = ()
-        if after:
-            owner = owner_of(tenant, after[0])
-            after_params = (owner, owner, after[1])
-        at = path_at(tenant)
-        return Query(text, (at, *ALL.owned_params(tenant), *after_params, limit, tenant, at), row=WalkRow)
-
-    def remove_loose_signs(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """Remove the signs of those of these items that do not exist. The namespaces must be locked."""
-        return tuple(
-            Statement(
-                self._text(REMOVE_LOOSE_SIGNS, keys=placeholders(len(some), "(%s, %s)")),
-                (*(param for path, key in some for param in (owner_of(tenant, path), key)), tenant, path_at(tenant)),
-            )
-            for some in portions(keys)
-        )
+        """Count removed embeddings whose rows are kept for caches."""
+        return Query(self._text(COUNT_REMOVED), (tenant,), row=CountRow)

@@ -27,6 +27,7 @@ SELECT {whole}
          LIMIT %s) AS chosen
   JOIN {items} i ON i.tenant = chosen.tenant AND i.path = chosen.path AND i.item_key = chosen.item_key
   LEFT JOIN {vectors} v ON v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key
+                       AND v.removed = 0
  ORDER BY i.path, i.item_key, v.number
 """
 AFTER = " AND (i.path > %s OR (i.path = %s AND i.item_key > %s))"
@@ -35,6 +36,7 @@ KEPT = """
 SELECT {whole}
   FROM {items} i
   LEFT JOIN {vectors} v ON v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key
+                       AND v.removed = 0
  WHERE (i.tenant, i.path, i.item_key) IN ({keys})
  ORDER BY i.path, i.item_key, v.number
 """

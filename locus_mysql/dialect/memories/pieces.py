@@ -32,8 +32,8 @@ ROWS_PER_STATEMENT = 100
 #: Pieces by name. ``{LIVE_ITEM}``: an item ``i`` has not expired. ``{US_SINCE_2000}`` is the server's clock in
 #: microseconds, with which stamps begin. ``{WRITE_US}`` is the same in the statement that begins a write;
 #: ``{WRITTEN_AT}`` and ``{WRITTEN_AT_PLUS}`` are the time of that write, and the time a number of microseconds later.
-#: ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding ``v``, with a checksum without the digest
-#: and the model, so that the digest need not be read.
+#: ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding ``v``: its content is NULL if it was
+#: removed, and its checksum is without the digest and the model, so that the digest need not be read.
 PIECES = {
     **pieces_of("i", "items"),
     "LIVE_ITEM": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
@@ -42,7 +42,7 @@ PIECES = {
     "WRITE_US": WRITE_US,
     "WRITTEN_AT": WRITTEN_AT,
     "WRITTEN_AT_PLUS": WRITTEN_AT_PLUS,
-    "EMBEDDING": "v.path, v.item_key, v.number, v.embedding,"
+    "EMBEDDING": "v.path, v.item_key, v.number, IF(v.removed = 0, COALESCE(v.embedding, ''), NULL),"
     " v.checksum ^ COALESCE(CRC32(v.digest), 0) ^ v.model, v.model",
     "COLUMNS": "i.path, i.item_key, i.value, i.metadata, i.version, i.created_at, i.updated_at, i.expires_at,"
     " i.checksum",

@@ -18,7 +18,7 @@ from .writing import item_checksum
 LAYOUT_VERSION = 1
 
 #: The roles of the tables, in the order of their creation.
-ROLES = ("scopes", "items", "vectors", "codes", "signs", "ledger")
+ROLES = ("scopes", "items", "vectors", "signs", "ledger")
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
@@ -26,7 +26,7 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 # process that has read a stamp has read all writes with smaller ones, although transactions may commit in any order. A
 # stamp is the server's clock in microseconds, or one more than the last stamp if that is later, so a row that was
 # deleted and created again never shows an old stamp. A cache that is older than `purged` must read the namespace again:
-# the codes of items that were deleted up to then were removed, or the row itself was created then. token is the token
+# the rows of embeddings that were removed up to then are gone, or the row itself was created then. token is the token
 # of the last write, as in the ledger, and earlier that of the write before. A server that lost its last transactions
 # may use their stamps again, but never a token: a cache is continued only if the ledger still has the token of its last
 # known write.
@@ -67,7 +67,9 @@ ITEMS = """(
 
 # One row per embedding: 32-bit floats, little-endian, the format of the VECTOR type. That type is not used, as it came
 # with MySQL 9, and PyMySQL 1.2.4 fails to read it. digest is that of the text that was embedded, and model that of the
-# name of the model: embeddings of different models are never compared. checksum covers all other columns.
+# name of the model: embeddings of different models are never compared. checksum covers tenant, path, key, number,
+# digest, model and embedding. stamp is that of the write, by which caches find what has changed. A removed embedding is
+# NULL; its row is purged after an hour.
 VECTORS = """(
   tenant    VARCHAR(128)      NOT NULL,
   path      VARBINARY(1000)   NOT NULL,
@@ -75,22 +77,12 @@ VECTORS = """(
   number    SMALLINT UNSIGNED NOT NULL,
   digest    BINARY(16)        NULL,
   model     INT UNSIGNED      NOT NULL,
-  embedding MEDIUMBLOB        NOT NULL,
+  embedding MEDIUMBLOB        NULL,
+  removed   TINYINT           NOT NULL,
+  stamp     BIGINT UNSIGNED   NOT NULL,
   checksum  INT UNSIGNED      NOT NULL,
-  PRIMARY KEY (tenant, path, item_key, number)
-"""
-
-# The same embeddings with a byte per dimension, for the caches of processes. The code is NULL if the embedding was
-# removed; such rows are purged after an hour.
-CODES = """(
-  tenant     VARCHAR(128)      NOT NULL,
-  path       VARBINARY(1000)   NOT NULL,
-  item_key   VARBINARY(1000)   NOT NULL,
-  number     SMALLINT UNSIGNED NOT NULL,
-  stamp      BIGINT UNSIGNED   NOT NULL,
-  code       MEDIUMBLOB        NULL,
   PRIMARY KEY (tenant, path, item_key, number),
-  KEY changes (tenant, path, stamp)
+  KEY changes (tenant, removed, path, stamp)
 """
 
 # The same with a bit per dimension, for searches on the server. The table is narrow, as a search reads all rows of a
@@ -128,7 +120,6 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Parser = "d
         "scopes": SCOPES,
         "items": fill(ITEMS, {"tenant_word": TENANT_WORD}) + indexes + "\n",
         "vectors": VECTORS,
-        "codes": CODES,
         "signs": SIGNS,
     }
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in definitions.items())
@@ -142,7 +133,7 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Parser = "d
 
 
 def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
-    """Return the encrypted columns: values, embeddings and codes. There are no signs with encryption."""
+    """Return the encrypted columns: values and embeddings. There are no signs with encryption."""
     names, key = table_names(table_prefix), ("tenant", "path", "item_key")
 
     def of_item(row: Mapping[str, Any], value: str) -> int:
@@ -169,5 +160,4 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             others=("digest", "model"),
             checksum=of_vector,
         ),
-        SealedColumn(names["codes"], vector, owner, ("number",), "code", "code"),
     )

@@ -1,4 +1,4 @@
-"""Statements about embeddings: in full, as a byte per dimension (codes), and as a bit per dimension (signs)."""
+"""Statements about embeddings: in full, and as a bit per dimension (signs)."""
 
 from __future__ import annotations
 
@@ -16,49 +16,41 @@ from .filters import ItemFilter
 from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range, owner_of, path_at
 
+# A removed embedding leaves a row without content for an hour, by which caches detect the removal.
 REMOVE = """
-DELETE v, s
-  FROM {vectors} v
-  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.number = v.number
- WHERE (v.tenant, v.path, v.item_key) IN ({keys}){gone}
+UPDATE {vectors} v
+  JOIN {scopes} s ON s.tenant = v.tenant AND s.path = v.path
+   SET v.embedding = NULL, v.digest = NULL, v.removed = 1, v.stamp = s.stamp
+ WHERE (v.tenant, v.path, v.item_key) IN ({keys}) AND v.removed = 0{gone}
 """
-
-# The rows of codes stay for an hour without their content, so that caches detect the removal.
-REMOVE_CODES = """
-UPDATE {codes} c
-  JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
-   SET c.code = NULL, c.stamp = s.stamp
- WHERE (c.tenant, c.path, c.item_key) IN ({keys}) AND c.code IS NOT NULL{gone}
-"""
-
 GONE = """
-   AND NOT EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = {alias}.tenant AND i.path = {alias}.path
-                      AND i.item_key = {alias}.item_key)"""
-
+   AND NOT EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = v.tenant AND i.path = v.path
+                      AND i.item_key = v.item_key)"""
 REMOVE_RANGE = """
-DELETE v, s
-  FROM {vectors} v
-  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.number = v.number
- WHERE v.tenant = %s{range}
-"""
-REMOVE_CODES_RANGE = """
-UPDATE {codes} c
-  JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
-   SET c.code = NULL, c.stamp = s.stamp
- WHERE c.tenant = %s{range} AND c.code IS NOT NULL
+UPDATE {vectors} v
+  JOIN {scopes} s ON s.tenant = v.tenant AND s.path = v.path
+   SET v.embedding = NULL, v.digest = NULL, v.removed = 1, v.stamp = s.stamp
+ WHERE v.tenant = %s{range} AND v.removed = 0
 """
 
-ADD_VECTORS = (
-    "INSERT INTO {vectors} (tenant, path, item_key, number, digest, model, embedding, checksum)\nVALUES {rows}"
+REMOVE_SIGNS = "DELETE s FROM {signs} s WHERE (s.owner, s.item_key) IN ({keys}){gone}"
+GONE_OF_SIGNS = """
+   AND NOT EXISTS (SELECT 1 FROM {items} i
+                    WHERE i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key)"""
+REMOVE_SIGNS_RANGE = "DELETE s FROM {signs} s{range}"
+
+ADD_VECTORS = """
+INSERT INTO {vectors} (tenant, path, item_key, number, digest, model, embedding, removed, stamp, checksum)
+VALUES {rows} AS fresh
+    ON DUPLICATE KEY UPDATE
+       digest = fresh.digest, model = fresh.model, embedding = fresh.embedding, removed = 0, stamp = fresh.stamp,
+       checksum = fresh.checksum
+"""
+ADD_VECTORS_ROW = (
+    "(%s, %s, %s, %s, %s, %s, %s, 0, (SELECT s.stamp FROM {scopes} s WHERE s.tenant = %s AND s.path = %s), %s)"
 )
 # Signs whose embedding was deleted by hand are replaced.
 ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, number, expires, dims, model, sig) VALUES {rows}"
-ADD_CODES = """
-INSERT INTO {codes} (tenant, path, item_key, number, stamp, code)
-VALUES {rows} AS fresh
-    ON DUPLICATE KEY UPDATE stamp = fresh.stamp, code = fresh.code
-"""
-ADD_CODES_ROW = "(%s, %s, %s, %s, (SELECT s.stamp FROM {scopes} s WHERE s.tenant = %s AND s.path = %s), %s)"
 
 # Embeddings of texts, which are kept if the same text is written again.
 KNOWN = """
@@ -70,31 +62,37 @@ SELECT {EMBEDDING}, v.digest
 # The items that have an embedding of a model.
 HAVING = """
 SELECT DISTINCT v.path, v.item_key FROM {vectors} v
- WHERE (v.tenant, v.path, v.item_key) IN ({keys}) AND v.model = %s
+ WHERE (v.tenant, v.path, v.item_key) IN ({keys}) AND v.model = %s AND v.removed = 0
 """
 
 OF_ITEM = """
 SELECT {EMBEDDING} FROM {vectors} v
- WHERE v.tenant = %s AND v.path = %s AND v.item_key = %s
+ WHERE v.tenant = %s AND v.path = %s AND v.item_key = %s AND v.removed = 0
  ORDER BY v.number
 """
 
-# The nearest embeddings by signs, with their codes. It reads all signs of the range, but other columns only of the
-# nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows. MySQL sizes sort rows
-# by declared column width, so with the session's own buffer it would write the whole range to disk in sorted parts.
-# Embeddings of other models come last, as OTHER_MODEL is added to their distance. Their codes are not read; the number
-# of such rows is logged.
+# The nearest embeddings by signs. It reads all signs of the range, but other columns only of the nearest. It sorts by
+# the distance alone, in a buffer that is large enough for the wanted rows. MySQL sizes sort rows by declared column
+# width, so with the session's own buffer it would write the whole range to disk in sorted parts.
+# If there are as many rows as the limit, those that are much farther than one of the nearest come without their
+# embedding, as do those of other models, which come last: OTHER_MODEL is added to their distance.
 NEAR = """
-SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.number, c.code, best.distance
-  FROM (SELECT s.owner, s.item_key, s.number, IF(s.model = %s, 0, {other_model}) + BIT_COUNT(s.sig ^ %s) AS distance
-          FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
-           AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
-                                          WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
-                                            AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6))){filter}
-         ORDER BY distance
-         LIMIT %s) AS best
-  LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
-                     AND c.number = best.number AND best.distance < {other_model}
+SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ {EMBEDDING}, best.distance
+  FROM (SELECT near.owner, near.item_key, near.number, near.distance,
+               COUNT(*) OVER nearest < %s OR near.distance <= NTH_VALUE(near.distance, {place}) OVER nearest + %s
+                 AS is_near
+          FROM (SELECT s.owner, s.item_key, s.number,
+                       IF(s.model = %s, 0, {other_model}) + BIT_COUNT(s.sig ^ %s) AS distance
+                  FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
+                   AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
+                                                  WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
+                                                    AND x.item_key = s.item_key
+                                                    AND x.expires_at > UTC_TIMESTAMP(6))){filter}
+                 ORDER BY distance
+                 LIMIT %s) AS near
+        WINDOW nearest AS (ORDER BY near.distance ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS best
+  LEFT JOIN {vectors} v ON v.tenant = %s AND v.path = SUBSTR(best.owner, %s) AND v.item_key = best.item_key
+                       AND v.number = best.number AND best.distance < {other_model} AND best.is_near
 """
 
 # BIT_COUNT and ^ take numbers of at most 64 bits; the BIT_COUNT of a longer XOR is 0, without an error. So the signs
@@ -105,7 +103,7 @@ OCEANBASE.instead_of(
     .replace("BIT_COUNT(s.sig ^ %s)", "{distance}")
     .replace(
         "FROM {signs} s{join}",
-        "FROM (SELECT {asked} FROM (SELECT %s AS sig) AS q) AS asked\n          JOIN {signs} s{join}",
+        "FROM (SELECT {asked} FROM (SELECT %s AS sig) AS q) AS asked JOIN {signs} s{join}",
     ),
 )
 _PART = "CAST(CONV(HEX(SUBSTR({of}.sig, {begin}, 8)), 16, 10) AS UNSIGNED)"
@@ -120,71 +118,70 @@ ITEMS_OF_SIGNS = """
           JOIN {items} i ON i.tenant = %s AND i.path = SUBSTR(s.owner, %s) AND i.item_key = s.item_key
          """
 
-EXACT = """
-SELECT {EMBEDDING} FROM {vectors} v
- WHERE (v.tenant, v.path, v.item_key, v.number) IN ({keys})
-"""
-
 # The namespaces of a range. A row of the table scopes is a namespace, whose labels are in the column path; a range is a
 # namespace, or all below a prefix.
-# This and the next two are sent as one statement if they are needed together, as two statements may read different
+# This and the next three are sent as one statement if they are needed together, as two statements may read different
 # snapshots: a cache must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index
 # changes.
 NAMESPACES = """
-SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS number, NULL AS code
-  FROM {scopes} s WHERE s.tenant = %s{range}{changes}
+SELECT s.stamp, s.purged, s.token, s.earlier, s.path, NULL AS item_key, NULL AS number, NULL AS embedding,
+       NULL AS checksum, NULL AS model
+  FROM {scopes} s WHERE s.tenant = %s{range}{more}
 """
 KNOWN_TOKENS = """
 UNION ALL
-SELECT NULL, NULL, NULL, t.token, NULL, NULL, NULL, NULL
+SELECT NULL, NULL, t.token, NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM {ledger} t WHERE t.tenant = %s AND t.token IN ({tokens})
 """
 CHANGES = """
 UNION ALL
-SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.number, c.code
-  FROM {codes} c WHERE c.tenant = %s AND ({since})
+SELECT NULL, NULL, NULL, NULL, {EMBEDDING}
+  FROM {vectors} v WHERE v.tenant = %s AND v.removed IN (0, 1) AND ({since})
 """
-
-# All codes, and the namespaces in the same snapshot. The row of a namespace has no number, and its token as item_key.
-ALL_CODES = """
-SELECT s.path, s.token AS item_key, NULL AS number, NULL AS code, s.stamp
-  FROM {scopes} s WHERE s.tenant = %s{of_scopes}
+ALL = """
 UNION ALL
-SELECT c.path, c.item_key, c.number, c.code, NULL
-  FROM {codes} c WHERE c.tenant = %s{of_codes} AND c.code IS NOT NULL
+SELECT NULL, NULL, NULL, NULL, {EMBEDDING}
+  FROM {vectors} v WHERE v.tenant = %s{of_vectors} AND v.removed = 0
 """
 
-BETWEEN = """
+# The embeddings of a range in the order of the primary key, after one. The inner query reads keys only.
+PAGE = """
 SELECT {EMBEDDING}
-  FROM {vectors} v
- WHERE v.tenant = %s AND ({spans})
+  FROM (SELECT v.tenant, v.path, v.item_key, v.number FROM {vectors} v
+         WHERE v.tenant = %s{range}{after} AND v.removed = 0
+         ORDER BY v.path, v.item_key, v.number
+         LIMIT %s) AS chosen
+  JOIN {vectors} v ON v.tenant = chosen.tenant AND v.path = chosen.path AND v.item_key = chosen.item_key
+                  AND v.number = chosen.number
+ ORDER BY v.path, v.item_key, v.number
 """
+AFTER = """ AND (v.path > %s OR (v.path = %s AND (v.item_key > %s OR (v.item_key = %s AND v.number > %s))))"""
 
-SIZE_BY_CODES = "SELECT COUNT(*) FROM {codes} c WHERE c.tenant = %s{range} AND c.code IS NOT NULL"
-SIZE = "SELECT COUNT(*) FROM {signs} s{range}"
+# Relies on the index changes.
+SIZE = "SELECT COUNT(*) FROM {vectors} v WHERE v.tenant = %s AND v.removed = 0{range}"
 
-# Remove the codes of embeddings that were removed long ago; caches that are older load the namespace again.
-# Locks the namespace's row; PURGE_CODES relies on that lock. Relies on the index changes.
+# Delete the rows of embeddings that were removed long ago; caches that are older load the namespace again.
+# Locks the namespace's row; PURGE relies on that lock. All three rely on the index changes.
 PURGE_SCOPE = """
 UPDATE {scopes} s
-  JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
-          FROM {codes} c
-         WHERE c.tenant = %s AND c.path = %s AND c.code IS NULL
-           AND c.stamp < {US_SINCE_2000} - %s
-         GROUP BY c.tenant, c.path) AS old ON old.tenant = s.tenant AND old.path = s.path
+  JOIN (SELECT v.tenant, v.path, MAX(v.stamp) AS newest
+          FROM {vectors} v
+         WHERE v.tenant = %s AND v.removed = 1 AND v.path = %s
+           AND v.stamp < {US_SINCE_2000} - %s
+         GROUP BY v.tenant, v.path) AS old ON old.tenant = s.tenant AND old.path = s.path
    SET s.purged = GREATEST(s.purged, old.newest)
 """
-PURGE_CODES = """
-DELETE FROM {codes}
- WHERE tenant = %s AND path = %s AND code IS NULL
+PURGE = """
+DELETE FROM {vectors}
+ WHERE tenant = %s AND removed = 1 AND path = %s
    AND stamp <= (SELECT s.purged FROM {scopes} s WHERE s.tenant = %s AND s.path = %s)
  ORDER BY stamp
  LIMIT %s
 """
 REMOVED = """
-SELECT DISTINCT c.path FROM {codes} c
- WHERE c.tenant = %s AND c.code IS NULL
-   AND c.stamp < {US_SINCE_2000} - %s
+SELECT DISTINCT v.path FROM {vectors} v
+ WHERE v.tenant = %s AND v.removed = 1
+   AND v.stamp < {US_SINCE_2000} - %s
  LIMIT %s
 """
 
@@ -215,6 +212,11 @@ class EmbeddingRow(NamedTuple):
     checksum: int
     model: int
 
+    @property
+    def vector_key(self) -> tuple[bytes, bytes, int]:
+        """The key of the embedding."""
+        return (self.path, self.key, self.number)
+
 
 class TextEmbeddingRow(NamedTuple):
     """An embedding of a text: an `EmbeddingRow` with the text's digest."""
@@ -229,44 +231,38 @@ class TextEmbeddingRow(NamedTuple):
 
 
 class NearRow(NamedTuple):
-    """The code of an embedding, and its distance from a query by sign bits.
+    """An embedding, and its distance from a query by sign bits.
 
     If the embedding is of another model, the distance is at least `OTHER_MODEL`. All other columns are None then, and
-    if the code was deleted by hand.
+    if the embedding is much farther than others, or was deleted by hand.
     """
 
     path: bytes | None
     key: bytes | None
     number: int | None
-    code: bytes | None
+    embedding: bytes | None
+    checksum: int | None
+    model: int | None
     distance: int
 
 
-class CodeRow(NamedTuple):
-    """The code of an embedding; or, if ``number`` is None, a namespace with the token and stamp of its last write."""
-
-    path: bytes
-    key_or_token: bytes
-    number: int | None
-    code: bytes | None
-    stamp: int | None
-
-
 class StateRow(NamedTuple):
-    """A namespace, a token that the server still has, or a code that changed; see `VectorStatements.range_state`.
+    """A namespace, a token that the server still has, or an embedding; see `VectorStatements.range_state`.
 
-    A namespace has path, stamp, purged, token, and the token of the write before. A token has no other columns. A
-    changed code has path, key and number; its code is None if the embedding was removed.
+    A namespace has stamp, purged, token, the token of the write before, and path. A token has no other columns. An
+    embedding has no stamp and no tokens; its content is None if it was removed.
     """
 
-    path: bytes | None
     stamp: int | None
     purged: int | None
     token: bytes | None
     previous_token: bytes | None
+    path: bytes | None
     key: bytes | None
     number: int | None
-    code: bytes | None
+    embedding: bytes | None
+    checksum: int | None
+    model: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +275,6 @@ class VectorRow:
         number: The embedding's number among those of its item.
         digest: The digest of the text that was embedded; None if it is not known.
         embedding: 32-bit floats, little-endian.
-        code: A byte per dimension.
         sig: A bit per dimension; None to store none.
         model: The beginning of the digest of the model's name; 0 for an unnamed one.
         expires: Whether the item may expire.
@@ -290,7 +285,6 @@ class VectorRow:
     number: int
     digest: bytes | None
     embedding: bytes
-    code: bytes
     sig: bytes | None
     model: int = 0
     expires: bool = False
@@ -320,43 +314,51 @@ class VectorStatements(MemoryStatements):
         """Replace the embeddings of the items with these keys by new ones. The namespaces must be locked."""
         return (
             *self.over_keys(REMOVE, tenant, keys, gone=""),
-            *self.over_keys(REMOVE_CODES, tenant, keys, gone=""),
+            *self._remove_signs(tenant, keys),
             *self._add(tenant, rows),
         )
 
     def remove_gone(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Remove the embeddings of those of these items that no longer exist. The namespaces must be locked."""
-        return (
-            *self.over_keys(REMOVE, tenant, keys, gone=GONE, alias="v"),
-            *self.over_keys(REMOVE_CODES, tenant, keys, gone=GONE, alias="c"),
-        )
+        gone = GONE_OF_SIGNS, (tenant, path_at(tenant))
+        return (*self.over_keys(REMOVE, tenant, keys, gone=GONE), *self._remove_signs(tenant, keys, *gone))
 
     def remove_range(self, tenant: str, where: Range) -> tuple[Statement, ...]:
         """Remove all embeddings of a range."""
         return (
             Statement(self._text(REMOVE_RANGE, range=where.condition("v")), (tenant, *where.params)),
-            Statement(self._text(REMOVE_CODES_RANGE, range=where.condition("c")), (tenant, *where.params)),
+            Statement(self._text(REMOVE_SIGNS_RANGE, range=where.owned("s")), where.owned_params(tenant)),
+        )
+
+    def _remove_signs(
+        self, tenant: str, keys: Sequence[tuple[bytes, bytes]], gone: str = "", params: tuple[Param, ...] = ()
+    ) -> tuple[Statement, ...]:
+        return tuple(
+            Statement(
+                self._text(REMOVE_SIGNS, keys=placeholders(len(some), "(%s, %s)"), gone=gone),
+                (*(param for path, key in some for param in (owner_of(tenant, path), key)), *params),
+            )
+            for some in portions(keys)
         )
 
     def _add(self, tenant: str, rows: Sequence[VectorRow]) -> tuple[Statement, ...]:
         statements: list[Statement] = []
         for some in portions(rows):
-            keys = [(tenant, row.path, row.key, row.number) for row in some]
             vectors = [
-                (*key, row.digest, row.model, row.embedding, row.checksum(tenant))
-                for key, row in zip(keys, some, strict=True)
+                (
+                    *(tenant, row.path, row.key, row.number, row.digest, row.model, row.embedding),
+                    *(tenant, row.path, row.checksum(tenant)),
+                )
+                for row in some
             ]
+            statements.append(self._insert(ADD_VECTORS, ADD_VECTORS_ROW, vectors))
             signs = [
                 (owner_of(tenant, row.path), row.key, row.number, int(row.expires), row.dims, row.model, row.sig)
                 for row in some
                 if row.sig is not None
             ]
-            codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
-            statements += [
-                self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s, %s, %s)", vectors),
-                *((self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s, %s)", signs),) if signs else ()),
-                self._insert(ADD_CODES, ADD_CODES_ROW, codes),
-            ]
+            if signs:
+                statements.append(self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s, %s)", signs))
         return tuple(statements)
 
     def _insert(self, template: str, row: str, rows: Sequence[Sequence[Param]]) -> Statement:
@@ -382,9 +384,31 @@ class VectorStatements(MemoryStatements):
         return Query(self._text(OF_ITEM), (tenant, path, key), row=EmbeddingRow)
 
     def near(
-        self, tenant: str, where: Range, sig: bytes, dims: int, model: int, condition: ItemFilter, limit: int
+        self,
+        tenant: str,
+        where: Range,
+        sig: bytes,
+        dims: int,
+        model: int,
+        condition: ItemFilter,
+        limit: int,
+        place: int,
+        margin: int,
     ) -> Query[NearRow]:
-        """Return the embeddings of a model whose sign bits differ least from a query's, in any order, then others."""
+        """Return the embeddings of a model whose sign bits differ least from a query's, in any order, then others.
+
+        Args:
+            tenant: The tenant.
+            where: The range.
+            sig: The query's sign bits.
+            dims: The width.
+            model: The model.
+            condition: The filter that items match.
+            limit: The maximum number of rows.
+            place: If there are so many rows, one that is farther than that in this place by more than the margin comes
+                without its embedding. Rounded up to a power of two, so that statements have few different texts.
+            margin: A number of bits.
+        """
         text = self._text(
             NEAR,
             join=ITEMS_OF_SIGNS if condition.sql else "",
@@ -393,21 +417,11 @@ class VectorStatements(MemoryStatements):
             **_distance_by_parts(len(sig)),
             filter=condition.sql,
             other_model=str(OTHER_MODEL),
+            place=str(1 << (place - 1).bit_length()),
         )
         at: tuple[Param, ...] = (tenant, path_at(tenant))
         chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), dims, len(sig), *at, *condition.params)
-        return Query(text, (model, sig, *chosen, limit, *at), row=NearRow)
-
-    def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Query[EmbeddingRow], ...]:
-        """Return some embeddings by their keys."""
-        return tuple(
-            Query(
-                self._text(EXACT, keys=placeholders(len(some), "(%s, %s, %s, %s)")),
-                tuple(param for key in some for param in (tenant, *key)),
-                row=EmbeddingRow,
-            )
-            for some in portions(keys)
-        )
+        return Query(text, (limit, margin, model, sig, *chosen, limit, *at), row=NearRow)
 
     def range_state(
         self, tenant: str, where: Range, since: Mapping[bytes, tuple[int, bytes]] | None = None
@@ -427,42 +441,34 @@ class VectorStatements(MemoryStatements):
         text = self._text(
             NAMESPACES,
             range=where.condition("s"),
-            changes=KNOWN_TOKENS + CHANGES if since else "",
+            more=KNOWN_TOKENS + CHANGES if since else "",
             tokens=placeholders(len(since or ())),
-            since=" OR ".join(["c.path = %s AND c.stamp > %s"] * len(since or ())),
+            since=" OR ".join(["v.path = %s AND v.stamp > %s"] * len(since or ())),
         )
         return Query(text, tuple(params), row=StateRow)
 
-    def all_codes(self, tenant: str, where: Range) -> Query[CodeRow]:
-        """Return all codes of a range, and the last write to each of its namespaces."""
-        text = self._text(ALL_CODES, of_scopes=where.condition("s"), of_codes=where.condition("c"))
-        return Query(text, (tenant, *where.params) * 2, row=CodeRow)
+    def whole_range(self, tenant: str, where: Range) -> Query[StateRow]:
+        """Return the current namespaces of a range with all their embeddings."""
+        text = self._text(NAMESPACES, range=where.condition("s"), more=ALL, of_vectors=where.condition("v"))
+        return Query(text, (tenant, *where.params) * 2, row=StateRow)
 
-    def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Query[EmbeddingRow]:
-        """Return the embeddings of spans of keys.
-
-        Args:
-            tenant: The tenant.
-            spans: The path of a namespace, with the first and the last key; at most `ROWS_PER_STATEMENT` spans.
-        """
-        one = "v.path = %s AND v.item_key BETWEEN %s AND %s"
-        text = self._text(BETWEEN, spans=" OR ".join([one] * len(spans)))
-        return Query(text, (tenant, *(param for span in spans for param in span)), row=EmbeddingRow)
+    def page(
+        self, tenant: str, where: Range, after: tuple[bytes, bytes, int] | None, limit: int
+    ) -> Query[EmbeddingRow]:
+        """Return the embeddings of a range after a key, in the order of their keys."""
+        text = self._text(PAGE, range=where.condition("v"), after=AFTER if after else "")
+        beyond = (after[0], after[0], after[1], *after[1:]) if after else ()
+        return Query(text, (tenant, *where.params, *beyond, limit), row=EmbeddingRow)
 
     def size(self, tenant: str, where: Range) -> Query[CountRow]:
         """Count the embeddings of a range."""
-        return Query(self._text(SIZE, range=where.owned("s")), where.owned_params(tenant), row=CountRow)
-
-    def size_by_codes(self, tenant: str, where: Range) -> Query[CountRow]:
-        """Count the embeddings of a range by their codes."""
-        text = self._text(SIZE_BY_CODES, range=where.condition("c"))
-        return Query(text, (tenant, *where.params), row=CountRow)
+        return Query(self._text(SIZE, range=where.condition("v")), (tenant, *where.params), row=CountRow)
 
     def purge(self, tenant: str, path: bytes, age_us: int, limit: int) -> tuple[Statement, Statement]:
-        """Remove the codes of embeddings that were removed longer ago than ``age_us``, at most ``limit``."""
+        """Delete the rows of embeddings that were removed longer ago than ``age_us``, at most ``limit``."""
         return (
             Statement(self._text(PURGE_SCOPE), (tenant, path, age_us)),
-            Statement(self._text(PURGE_CODES), (tenant, path, tenant, path, limit)),
+            Statement(self._text(PURGE), (tenant, path, tenant, path, limit)),
         )
 
     def removed(self, tenant: str, age_us: int, limit: int) -> Query[PathRow]:

@@ -1,72 +1,183 @@
-"""Loading ranges into the cache of codes, and bringing them up to date, as generators that do no I/O."""
+"""Embeddings of recently searched ranges in memory, and how they follow the server. Generators that do no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
 from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.ranges import Range
-from ...dialect.memories.vectors import CodeRow, EmbeddingRow
+from ...dialect.memories.vectors import EmbeddingRow, StateRow
+from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, fetch
-from .range_state import RangeState
+from ...runtime.lru_cache import LRUCache
 from .sealed_items import SealedItems
-from .shortlist import NearestSearch
-from .vectors.cache import CachedRange, VectorCache, Write, Writes
-from .vectors.table import CodeTable, VectorKey
+from .vectors.matrix import Matrix, size_bytes
+from .vectors.stored import is_sound, verified_embeddings
+
+#: The path, item key and number of an embedding.
+VectorKey: TypeAlias = tuple[bytes, bytes, int]
 
 #: If more namespaces of a range have changed, the whole range is loaded again.
 MAX_CHANGED_NAMESPACES = 100
 
+#: The number of ranges whose search is remembered.
+_SEARCHED_REMEMBERED = 1_000
+
+
+class Write(NamedTuple):
+    """A write to a namespace.
+
+    Args:
+        stamp: The stamp that the write gave to the namespace.
+        token: The write's random token.
+    """
+
+    stamp: int
+    token: bytes
+
+
+#: The last known write to each namespace, by the namespace's path.
+Writes: TypeAlias = Mapping[bytes, Write]
+
+
+class Scope(NamedTuple):
+    """The current state of a namespace.
+
+    Args:
+        last_write: The last write.
+        purged: Removals up to this stamp are no longer recorded: a cache that is older must read the namespace again.
+        previous_token: The token of the write before the last one.
+    """
+
+    last_write: Write
+    purged: int
+    previous_token: bytes | None
+
+
+@dataclass(slots=True)
+class RangeState:
+    """The rows of `VectorStatements.range_state` or `whole_range`, from one consistent read.
+
+    Args:
+        scopes: The namespaces of the range, by path.
+        found_tokens: The tokens of known writes that the server still has.
+        removed: Embeddings that were removed since the known writes.
+        embeddings: Embeddings that were written since, or all.
+    """
+
+    scopes: dict[bytes, Scope] = field(default_factory=dict)
+    found_tokens: set[bytes] = field(default_factory=set)
+    removed: list[VectorKey] = field(default_factory=list)
+    embeddings: list[EmbeddingRow] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rows: Iterable[StateRow]) -> RangeState:
+        """Return the state that some rows describe."""
+        state = cls()
+        for stamp, purged, token, previous, path, key, number, embedding, checksum, model in rows:
+            if path is not None and key is not None and number is not None:
+                if embedding is None or checksum is None or model is None:
+                    state.removed.append((path, key, number))
+                else:
+                    state.embeddings.append(EmbeddingRow(path, key, number, embedding, checksum, model))
+            elif path is not None and stamp is not None and purged is not None and token is not None:
+                state.scopes[path] = Scope(Write(stamp, token), purged, previous)
+            elif token is not None:
+                state.found_tokens.add(token)
+        return state
+
+    @property
+    def writes(self) -> dict[bytes, Write]:
+        """The last write to each namespace."""
+        return {path: scope.last_write for path, scope in self.scopes.items()}
+
+    def changed_since(self, known: Writes) -> list[bytes]:
+        """Return the namespaces whose last write is not the known one."""
+        return [path for path, scope in self.scopes.items() if known.get(path) != scope.last_write]
+
+    def must_be_read_anew(self, path: bytes, known: Writes) -> bool:
+        """Check whether the recorded changes since the known write are incomplete.
+
+        They are incomplete if removals since then were purged, or if the server no longer has the known write: it is
+            too old, or the server lost it, and with it all later writes that this process has read.
+        """
+        if path not in known:
+            return True
+        stamp, token = known[path]
+        scope = self.scopes[path]
+        return scope.purged > stamp or (scope.previous_token != token and token not in self.found_tokens)
+
+
+@dataclass(slots=True)
+class CachedRange:
+    """The embeddings of a range, as of the last known write to each of its namespaces. Hold the lock to use it.
+
+    Args:
+        matrix: The embeddings.
+        writes: The last known writes.
+        others: The number of embeddings of other models that were left out.
+    """
+
+    matrix: Matrix[VectorKey]
+    writes: dict[bytes, Write]
+    others: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
 
 class CachedRanges:
-    """Loads ranges, and brings them up to date.
+    """Loads ranges that are searched repeatedly, and brings them up to date. Safe to share between threads.
 
     Args:
         sql: The statements.
-        cache: The cache.
-        sealed: Decrypts codes.
+        limit_bytes: The maximum memory of all ranges; the least recently used ones are evicted.
+        sealed: Decrypts embeddings.
         model: The model whose embeddings are loaded.
     """
 
-    def __init__(self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems, model: int) -> None:
+    def __init__(self, sql: MemoryDialect, limit_bytes: int, sealed: SealedItems, model: int) -> None:
         self._sql = sql
         self._model = model
         self._sealed = sealed
-        self._cache = cache
+        self._limit_bytes = limit_bytes
+        self._ranges: LRUCache[CachedRange] = LRUCache(limit_bytes)
+        self._is_small: LRUCache[bool] = LRUCache(_SEARCHED_REMEMBERED)
 
-    def load(self, search: NearestSearch) -> Operation[CachedRange | None]:
-        """Return the codes of a search's range, and add them to the cache if they fit.
+    def get(self, tenant: str, where: Range) -> CachedRange | None:
+        """Return a range; None if it is not in memory."""
+        return self._ranges.get((tenant, where))
 
-        None if they do not fit, unless the search must be exact, or the rows are encrypted.
-        """
-        vectors = self._sql.vectors
-        size = vectors.size_by_codes if self._sealed.is_on else vectors.size
-        ((count,),) = yield from fetch(size(search.tenant, search.where))
-        fits = self._cache.fits(count, search.dims)
-        if not fits and not search.exact and not self._sealed.is_on:
+    def was_searched(self, tenant: str, where: Range) -> bool:
+        """Check whether a range was searched on the server lately."""
+        return self._is_small.get((tenant, where)) is not None
+
+    def remember_search(self, tenant: str, where: Range, *, is_small: bool) -> None:
+        """Remember that a range was searched on the server, and whether it has few embeddings."""
+        self._is_small.put((tenant, where), is_small)
+
+    def load(self, tenant: str, where: Range, dims: int) -> Operation[CachedRange | None]:
+        """Return the embeddings of a range, and keep them; None if they do not fit into the memory."""
+        least = 1 if self._is_small.get((tenant, where)) else None
+        if least is None:
+            ((least,),) = yield from fetch(self._sql.vectors.size(tenant, where))
+        if size_bytes(least, dims) > self._limit_bytes:
             return None
-        loaded = yield from self._read(search)
-        if fits:
-            self._cache.put(search.range_key, loaded)
-        return loaded
-
-    def keep_embeddings(self, cached: CachedRange) -> None:
-        """Keep the embeddings of a range beside their codes if they are few."""
-        with cached.lock:
-            table = cached.table
-            if not table.can_keep_embeddings or not self._cache.fits_embeddings(len(table), table.dims):
-                return
-            table.keep_embeddings()
-        self._cache.evict()
+        cached = CachedRange(Matrix(dims), {})
+        yield from self._read(tenant, where, cached)
+        self._ranges.put((tenant, where), cached, cached.matrix.size_bytes)
+        return cached
 
     def refresh(
-        self, search: NearestSearch, cached: CachedRange, state: RangeState, known: Writes, *, with_changes: bool
+        self, tenant: str, where: Range, cached: CachedRange, state: RangeState, known: Writes, *, with_changes: bool
     ) -> Operation[bool]:
         """Bring a range up to date; returns False if nothing has changed.
 
         Args:
-            search: The search.
-            cached: The range.
+            tenant: The tenant.
+            where: The range.
+            cached: Its embeddings.
             state: The state of the range on the server.
             known: The last known writes of the range when its state was requested.
             with_changes: Whether the state has the changes since these writes.
@@ -75,77 +186,71 @@ class CachedRanges:
         if not changed and len(state.scopes) == len(known):
             return False
         if len(changed) > MAX_CHANGED_NAMESPACES:
-            loaded = yield from self._read(search)
-            with cached.lock:
-                cached.table, cached.writes = loaded.table, loaded.writes
+            yield from self._read(tenant, where, cached)
         else:
-            yield from self._apply_changes(search, cached, state, known, changed, with_changes=with_changes)
-        self._cache.evict()
+            if not with_changes and (since := {path: known[path] for path in changed if path in known}):
+                state = RangeState.of((yield from fetch(self._sql.vectors.range_state(tenant, where, since))))
+                changed = [path for path in changed if path in state.scopes]
+            yield from self._apply(tenant, cached, state, known, changed)
+        self._ranges.put((tenant, where), cached, cached.matrix.size_bytes)
         return True
 
-    def _apply_changes(
-        self,
-        search: NearestSearch,
-        cached: CachedRange,
-        state: RangeState,
-        known: Writes,
-        changed: Sequence[bytes],
-        *,
-        with_changes: bool,
+    def _read(self, tenant: str, where: Range, cached: CachedRange) -> Operation[None]:
+        """Read a whole range."""
+        state = RangeState.of((yield from fetch(self._sql.vectors.whole_range(tenant, where))))
+        loaded = self._sound(tenant, state.embeddings, cached.matrix.dims)
+        matrix: Matrix[VectorKey] = Matrix(cached.matrix.dims)
+        matrix.fill((row.vector_key, row.embedding) for row in loaded)
+        with cached.lock:
+            cached.matrix, cached.writes = matrix, state.writes
+            cached.others = sum(row.model != self._model for row in state.embeddings)
+
+    def _apply(
+        self, tenant: str, cached: CachedRange, state: RangeState, known: Writes, changed: Sequence[bytes]
     ) -> Operation[None]:
-        tenant, vectors = search.tenant, self._sql.vectors
-        since = {path: known[path] for path in changed if path in known}
-        if since and not with_changes:
-            state = RangeState.of((yield from fetch(vectors.range_state(tenant, search.where, since))))
-            changed = [path for path in changed if path in state.scopes]
-        reread = {path for path in changed if state.must_be_read_anew(path, known)}
-        loads = [vectors.all_codes(tenant, Range(path, exact=True)) for path in changed if path in reread]
-        loaded: list[CodeRow] = []
-        if loads:
-            results = yield Batch(tuple(loads), atomic=False)
-            loaded = [row for load in loads for row in results.rows(load)]
+        """Apply the recorded changes of some namespaces; namespaces with incomplete records are read anew."""
+        anew = {path for path in changed if state.must_be_read_anew(path, known)}
+        gone = anew | {path for path in known if path not in state.scopes}
+        writes = {path: state.scopes[path].last_write for path in changed if path not in anew}
+        rows = [row for row in state.embeddings if row.path in writes]
+        if anew:
+            queries = [self._sql.vectors.whole_range(tenant, Range(path, exact=True)) for path in anew]
+            results = yield Batch(tuple(queries), atomic=False)
+            for query in queries:
+                read = RangeState.of(results.rows(query))
+                writes |= read.writes
+                rows += read.embeddings
+        loaded = self._sound(tenant, rows, cached.matrix.dims)
         with cached.lock:
             if cached.writes != known:
                 return  # another thread was faster
-            for path in changed:
-                if path not in reread:
-                    self._apply(search.tenant, cached, state, path)
-            for path in (*reread, *(path for path in known if path not in state.scopes)):
-                cached.table.remove_path(path)
+            matrix = cached.matrix
+            for key in [key for key in matrix if key[0] in gone] if gone else ():
+                matrix.remove(key)
+            for key in (*state.removed, *(row.vector_key for row in rows)):  # a damaged embedding is removed as well
+                if key[0] in writes:
+                    matrix.remove(key)
+            matrix.fill((row.vector_key, row.embedding) for row in loaded)
+            for path in gone:
                 cached.writes.pop(path, None)
-            cached.writes.update(_writes_in(loaded))
-            cached.table.fill(self._codes_in(tenant, loaded))
+            cached.writes.update(writes)
 
-    def _read(self, search: NearestSearch) -> Operation[CachedRange]:
-        rows = yield from fetch(self._sql.vectors.all_codes(search.tenant, search.where))
-        table = CodeTable(search.dims, self._model)
-        table.fill(self._codes_in(search.tenant, rows))
-        return CachedRange(table, _writes_in(rows))
-
-    def _apply(self, tenant: str, cached: CachedRange, state: RangeState, path: bytes) -> None:
-        """Apply the recorded changes of a namespace."""
-        for key, code in state.changes.get(path, ()):
-            if code is None:
-                cached.table.remove(key)
-            else:
-                cached.table.put(key, self._sealed.code(tenant, *key, code))
-        cached.writes[path] = state.scopes[path].last_write
-
-    def _codes_in(self, tenant: str, rows: Iterable[CodeRow]) -> list[tuple[VectorKey, bytes]]:
-        return [
-            ((path, key, number), self._sealed.code(tenant, path, key, number, code))
-            for path, key, number, code, _ in rows
-            if number is not None and code is not None
-        ]
+    def _sound(self, tenant: str, rows: Sequence[EmbeddingRow], dims: int) -> list[EmbeddingRow]:
+        """Return the undamaged embeddings of the model."""
+        return sound_embeddings(tenant, rows, self._sealed, self._model, dims)
 
 
-def add_embeddings(cached: CachedRange, embeddings: Iterable[EmbeddingRow], writes: Writes) -> None:
-    """Keep embeddings that were read when these were the last writes to a range, unless it was refreshed meanwhile."""
-    with cached.lock:
-        if cached.writes == writes:
-            for row in embeddings:
-                cached.table.add_embedding((row.path, row.key, row.number), row.embedding)
+def sound_embeddings(
+    tenant: str, rows: Sequence[EmbeddingRow], sealed: SealedItems, model: int, dims: int
+) -> list[EmbeddingRow]:
+    """Return the embeddings of a model whose checksum is right, decrypted; damaged ones are logged.
 
-
-def _writes_in(rows: Iterable[CodeRow]) -> dict[bytes, Write]:
-    return {path: Write(stamp, token) for path, token, number, _, stamp in rows if number is None and stamp is not None}
+    Without encryption, an embedding of the right width is not encrypted, whatever its first numbers look like.
+    """
+    rows = [row for row in rows if row.model == model]
+    clear = [] if sealed.is_on else [row for row in rows if len(row.embedding) == 4 * dims]
+    others = rows if sealed.is_on else [row for row in rows if len(row.embedding) != 4 * dims]
+    sound = [row for row in clear if is_sound(tenant, row)] + verified_embeddings(tenant, others, sealed)
+    if len(sound) < len(rows):
+        DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
+    return sound

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ...errors import ConfigError
 from .embedding import EmbedFunction
 from .paths import WHOLE, check_path
-from .vectors.cache import check_cache_bytes
 from .vectors.coding import DIMENSIONS_LIMIT
+from .vectors.matrix import check_cache_bytes
 from .vectors.scoring import METRICS, Metric
 
-#: Memory for the codes and embeddings that repeated searches compare, in bytes.
+#: Memory for the embeddings that repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456
 
 
@@ -26,7 +26,7 @@ class EmbeddingOptions:
         fields: Paths of the texts to embed.
         metric: How two embeddings are compared.
         model: The name of the embed function's model; by default that which the function has; see `name_of_model`.
-        vector_cache_bytes: The size of the cache of codes.
+        vector_cache_bytes: Memory for the embeddings of repeated searches.
 
     Raises:
         ConfigError: An option is wrong, or contradicts another.

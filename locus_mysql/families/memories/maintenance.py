@@ -7,14 +7,13 @@ import os
 from ...config import MySQLConfig
 from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.filters import ItemFilter
-from ...dialect.memories.maintenance import KEPT_IN
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Batch, Operation, fetch
-from ...engine.retry import next_page
+from ...engine.retry import Backoff
 from ...runtime.ledger import forget_old_tokens
 from ..family import Count, Counts
 from .reading import ReadingOperations
-from .writing import REMOVED_KEPT_US, ItemKey, WritingOperations
+from .writing import REMOVED_KEPT_US, WritingOperations
 
 #: Rows that one transaction removes.
 AT_ONCE = 500
@@ -72,32 +71,24 @@ class MemoryMaintenance:
             expired += some
         loose = yield from self._remove_loose(self._tenant)
         removed = 0
-        while some := (yield from self._writing.purge_codes(self._tenant, removed_kept_us, AT_ONCE)):
+        while some := (yield from self._writing.purge_removed(self._tenant, removed_kept_us, AT_ONCE)):
             removed += some
         return _waste(expired, loose, removed, (yield from forget_old_tokens(self.sql.ledger)))
 
     def _remove_loose(self, tenant: str) -> Operation[int]:
         """Remove the embeddings of items that do not exist; returns of how many items."""
-        removed: set[ItemKey] = set()
-        for kept in KEPT_IN:
-            after: ItemKey | None = None
-            while True:
-                found = yield from fetch(self.sql.maintenance.walk(kept, tenant, after, AT_ONCE))
-                loose = [(path, key) for path, key, missing in found if missing]
-                if loose:
-                    writing, token = self.sql.writing, os.urandom(16)
-                    yield Batch.of(
-                        writing.touch(tenant, [path for path, _ in loose], token),
-                        self.sql.vectors.remove_gone(tenant, loose),
-                        self.sql.maintenance.remove_loose_signs(tenant, loose),
-                        self.sql.ledger.record(tenant, token),
-                        outcome_query=self.sql.ledger.find(tenant, token),
-                    )
-                    removed.update(loose)
-                if len(found) < AT_ONCE:
-                    break
-                after = next_page(after, (found[-1].path, found[-1].key))
-        return len(removed)
+        removed, backoff = 0, Backoff("Embeddings of deleted items that were removed were found again")
+        while loose := (yield from fetch(self.sql.maintenance.loose(tenant, AT_ONCE))):
+            backoff.compare(loose)
+            writing, token = self.sql.writing, os.urandom(16)
+            yield Batch.of(
+                writing.touch(tenant, [path for path, _ in loose], token),
+                self.sql.vectors.remove_gone(tenant, loose),
+                self.sql.ledger.record(tenant, token),
+                outcome_query=self.sql.ledger.find(tenant, token),
+            )
+            removed += len(loose)
+        return removed
 
 
 def _waste(expired: int, loose: int, removed: int, tokens: int) -> Counts:

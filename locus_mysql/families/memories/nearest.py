@@ -1,127 +1,155 @@
-"""Search by meaning, as generators that do no I/O: on the server by sign bits, or in memory by codes.
+"""Search by meaning, as generators that do no I/O: in memory, or on the server by sign bits.
 
 A *range* is a namespace, or all namespaces below a prefix. A range is first searched on the server, which compares a
-bit per dimension. A range that is large and searched again is loaded into memory: a byte per dimension of each
-embedding, its *code*. A code gives a bound that the exact score cannot exceed, so the embeddings of the most promising
-candidates are read and compared until no other can be a hit.
+bit per dimension; the embeddings of the nearest are then compared exactly. A range that is searched again is loaded
+into memory if it fits, and each search asks whether it has changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
-from itertools import chain, islice
-from math import ceil
-from typing import NamedTuple
+from math import ceil, sqrt
+from typing import TypeAlias
 
 from ...dialect import Query
 from ...dialect.memories.dialect import MemoryDialect
+from ...dialect.memories.filters import ItemFilter
+from ...dialect.memories.ranges import Range
+from ...dialect.memories.reading import ItemRow
 from ...dialect.memories.vectors import OTHER_MODEL, EmbeddingRow, NearRow, StateRow
 from ...engine.counters import Counters
 from ...engine.logs import CALLS
-from ...engine.operation import Batch, Operation, fetch
-from ...engine.retry import Backoff
-from ...runtime.stats import CODES
-from .cached_ranges import CachedRanges, add_embeddings
-from .range_state import RangeState
-from .records import Hits, MemoryHit
+from ...engine.operation import Batch, Operation, Results, fetch
+from ...engine.retry import Backoff, next_page
+from ...runtime.damaged_rows import readable
+from ...runtime.stats import EMBEDDINGS
+from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey, sound_embeddings
+from .records import Hits, MemoryHit, item_of
 from .sealed_items import SealedItems
-from .shortlist import NearestSearch, Shortlist, ShortlistQueries, item_key_of
-from .vectors.cache import CachedRange, VectorCache, Write
 from .vectors.coding import model_number, signs_of
+from .vectors.matrix import Matrix, size_bytes
 from .vectors.numeric import warn_if_numpy_is_missing
-from .vectors.stored import verified_embeddings
-from .vectors.table import Candidate, CodeTable, VectorKey
+from .vectors.scoring import QueryVector
 from .writing import ItemKey
 
-#: A search on the server selects this many embeddings by their sign bits, or this many for each requested hit if that
-#: is more, and ranks them by their codes.
+#: A search on the server compares this many embeddings exactly, or this many for each requested hit if that is more.
 SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT = 1_000, 4
 
-#: A range with more embeddings than this is searched in memory from the second search on.
-SMALL_RANGE = 500
+#: If there are more, it leaves out those whose sign bits differ in more bits than those of the last wanted hit by this
+#: many times the root of the width, which is three times the largest standard deviation of the number of such bits.
+MARGIN = 1.5
 
-#: The number of embeddings that the first round compares exactly: at most this many, plus this many for each requested
-#: hit.
-FIRST_ROUND, FIRST_ROUND_PER_HIT = 16, 4
-
-#: Fraction of the possible hits beyond the wanted ones that the first round compares exactly.
-FIRST_ROUND_SHARE = 0.75
-
-#: Extra candidates whose items the first round reads: 6 or 25 % of the limit, whichever is larger, because codes rarely
-#: misplace an item further.
-SPARE_ITEMS = 6
-
-#: Embeddings that a cached range should keep and lacks, as they are new or changed, are read by their keys with the
-#: first round, up to this many.
-MISSING_BY_KEY = 200
-
-#: If more are missing, each search reads spans of keys instead: about this many bytes, in at most this many namespaces.
-SPAN_BYTES, MAX_SPANS = 4_194_304, 100
+#: The number of embeddings that are ranked at first: for each requested hit, and more. With a filter, many of their
+#: items may not match.
+RANKED_PER_HIT, RANKED_MORE = 1.25, 6
+FILTERED_PER_HIT, FILTERED_MORE = 4, 16
 
 #: For a range of at most this many namespaces, the packet that asks whether anything changed also asks for the changes.
 CHANGES_AT_ONCE = 4
 
+#: An exact search of a range that does not fit into memory reads about this many bytes at a time.
+PAGE_BYTES = 16_777_216
 
-class ServerHits(NamedTuple):
-    """The result of a search on the server.
+#: Embeddings with their scores, best first.
+Ranked: TypeAlias = list[tuple[VectorKey, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class NearestSearch:
+    """A search for the items whose embeddings are nearest to a query's.
 
     Args:
-        hits: The hits, best first.
-        complete: Whether all embeddings of the range were ranked, so that the hits are the best for certain.
-        ambiguous: Whether the sign bits do not separate the wanted hits from embeddings that were not ranked.
+        tenant: The tenant.
+        where: The namespaces.
+        query: The embedding to compare with.
+        filter: The conditions on the items.
+        limit: The maximum number of hits.
+        min_score: Leave out hits with a lower score.
+        exact: Whether the hits must be the best for certain, at the cost of reading all embeddings of the range.
     """
 
-    hits: list[MemoryHit]
+    tenant: str
+    where: Range
+    query: QueryVector
+    filter: ItemFilter
+    limit: int
+    min_score: float | None = None
+    exact: bool = False
+
+    @property
+    def dims(self) -> int:
+        """The width of the query's embedding."""
+        return len(self.query.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The embeddings that are nearest by sign bits.
+
+    Args:
+        rows: The embeddings.
+        complete: Whether these are all embeddings of the range that match the filter.
+        ambiguous: Whether the sign bits do not separate the wanted hits from embeddings that were not read.
+    """
+
+    rows: Sequence[EmbeddingRow]
     complete: bool
     ambiguous: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The candidates of a cached range, at a version given by its last writes.
+class Shortlist:
+    """The items of a search's best embeddings.
 
     Args:
-        writes: The last writes of the range.
-        first: The candidates to compare exactly in the first round.
-        others: The other candidates, in falling order of their bounds.
-        scores: Exact scores of those of the first whose embeddings are in the cache.
-        missing: Embeddings that the cache should keep and lacks.
+        sql: The statements.
+        search: The search.
+        sealed: Decrypts rows.
     """
 
-    writes: dict[bytes, Write]
-    first: list[Candidate]
-    others: Iterator[Candidate]
-    scores: dict[VectorKey, float]
-    missing: list[VectorKey]
+    def __init__(self, sql: MemoryDialect, search: NearestSearch, sealed: SealedItems) -> None:
+        self._sql, self._sealed = sql, sealed
+        self._search = search
+        self._items: dict[ItemKey, ItemRow] = {}
+        self._requested: set[ItemKey] = set()
 
-    @property
-    def state_has_changes(self) -> bool:
-        """Return whether the first round asks for changes, not only whether there are any."""
-        return 0 < len(self.writes) <= CHANGES_AT_ONCE
+    def queries(self, ranked: Ranked) -> tuple[Query[ItemRow], ...]:
+        """Return the statements that read the items of the best embeddings, without those that were requested."""
+        keys = (
+            dict.fromkeys((path, key) for (path, key, _), _ in ranked) if self._search.filter.sql else self.best(ranked)
+        )
+        new = [key for key in keys if key not in self._requested]
+        self._requested.update(new)
+        return self._sql.reading.get(self._search.tenant, new, self._search.filter)
 
+    def add(self, results: Results, queries: Sequence[Query[ItemRow]]) -> None:
+        """Add the results of `queries`."""
+        for query in queries:
+            for item in results.rows(query):
+                if self._search.filter.admits(item.value, item.metadata):
+                    self._items[item.path, item.key] = item
 
-class FirstRound(NamedTuple):
-    """The statements of the first round of a search in memory.
+    def best(self, ranked: Ranked) -> dict[ItemKey, float]:
+        """Return the best items with their scores, without those that do not exist or do not match the filter.
 
-    Args:
-        state: The state of the range before the others.
-        shortlist: Embeddings and items of the first candidates.
-        spans: Embeddings that the cache lacks.
-        state_after: The state of the range after the others, if the cache is to keep what they read.
-    """
+        Of several embeddings of an item, the nearest counts.
+        """
+        best: dict[ItemKey, float] = {}
+        for (path, key, _), score in ranked:
+            item = (path, key)
+            if item not in best and (item in self._items or item not in self._requested):
+                best[item] = score
+                if len(best) == self._search.limit:
+                    break
+        return best
 
-    state: Query[StateRow]
-    shortlist: ShortlistQueries
-    spans: tuple[Query[EmbeddingRow], ...]
-    state_after: tuple[Query[StateRow], ...]
+    def hits(self, ranked: Ranked) -> list[MemoryHit]:
+        """Return the hits, once the items of the best embeddings were read."""
+        return list(readable(self._hit, self.best(ranked).items()))
 
-    @property
-    def batch(self) -> Batch:
-        """All of them as one batch."""
-        embeddings, items = self.shortlist
-        return Batch((self.state, *embeddings, *items, *self.spans, *self.state_after), atomic=False)
+    def _hit(self, found: tuple[ItemKey, float]) -> MemoryHit:
+        key, score = found
+        return MemoryHit(item_of(self._search.tenant, self._items[key], self._sealed), score)
 
 
 class NearestOperations:
@@ -129,21 +157,20 @@ class NearestOperations:
 
     Args:
         sql: The statements.
-        cache: Codes of ranges that are searched repeatedly.
+        cache_bytes: Memory for ranges that are searched repeatedly.
         sealed: Decrypts rows. With encryption, all searches rank in memory: the server has no signs.
         model: The name of the model whose embeddings are compared; those of others are left out, which is logged once.
     """
 
     def __init__(
-        self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems | None = None, model: str = ""
+        self, sql: MemoryDialect, cache_bytes: int, sealed: SealedItems | None = None, model: str = ""
     ) -> None:
         self._sql = sql
-        self._cache = cache
         self._sealed = sealed or SealedItems()
         self._model_name = model
         self._model = model_number(model)
         self._has_logged_others = False
-        self._ranges = CachedRanges(sql, cache, self._sealed, self._model)
+        self._ranges = CachedRanges(sql, cache_bytes, self._sealed, self._model)
         self.counters = Counters()
 
     def nearest(self, search: NearestSearch) -> Operation[Hits]:
@@ -151,64 +178,160 @@ class NearestOperations:
         warn_if_numpy_is_missing()
         if search.limit < 1:
             return Hits()
-        cached = self._cache.get(search.range_key)
         by_server = not self._sealed.is_on
-        load = cached is None and (not by_server or search.exact or self._cache.was_large(search.range_key))
-        found: ServerHits | None = None
-        if by_server and (
-            search.filter.sql or (cached is None and not load)
-        ):  # few items may match a filter: the server ranks those
-            found = yield from self._search_server(search)
+        cached = self._ranges.get(search.tenant, search.where)
+        in_memory = cached is not None or search.exact or not by_server
+        in_memory = in_memory or self._ranges.was_searched(search.tenant, search.where)
+        found: Nearest | None = None
+        if by_server and (search.filter.sql or not in_memory):  # few items may match a filter: the server ranks those
+            found = yield from self._by_signs(search)
             if found.complete:
-                return Hits(found.hits)
-            load = load or (cached is None and (found.ambiguous or bool(search.filter.checks)))
-        self.counters.look_up(CODES, hit=cached is not None)
-        if load:
-            cached = yield from self._ranges.load(search)
-        elif cached is not None:  # the second search in memory, or a later one
-            self._ranges.keep_embeddings(cached)
+                return Hits((yield from self._compare(search, found.rows)))
+            in_memory = in_memory or found.ambiguous or bool(search.filter.checks)
+        self.counters.look_up(EMBEDDINGS, hit=cached is not None)
+        if in_memory and cached is None:
+            cached = yield from self._ranges.load(search.tenant, search.where, search.dims)
         if cached is not None:
-            self._log_others(cached.table.others)
+            self._log_others(cached.others)
             return Hits((yield from self._search_memory(search, cached)))
-        if found is None:  # the codes do not fit into the cache
-            found = yield from self._search_server(search)
-        return Hits(found.hits, exact=found.complete)
+        if search.exact or not by_server:  # the embeddings do not fit into memory
+            return Hits((yield from self._search_pages(search)))
+        if found is None:
+            found = yield from self._by_signs(search)
+        return Hits((yield from self._compare(search, found.rows)), exact=found.complete)
 
-    def _search_server(self, search: NearestSearch) -> Operation[ServerHits]:
-        """Rank by sign bits on the server, then the nearest by their codes; compare the best of these exactly."""
-        rows, complete = yield from self._nearest_by_signs(search)
-        if not complete or (len(rows) > SMALL_RANGE and not search.filter.sql):
-            self._cache.mark_large(search.range_key)
-        ambiguous = not complete and _is_ambiguous(rows, search.limit)
-        table = CodeTable(search.dims, self._model)
-        table.fill(_codes_in(rows))
-        ranked = table.ranked(search.query)
-        head = list(islice(ranked, FIRST_ROUND_PER_HIT * search.limit + FIRST_ROUND))
-        if not head:
-            return ServerHits([], complete, ambiguous)
-        first = head if search.filter.sql else head[: _first_round(head, search.limit)]
-        likely = first if search.filter.sql else first[: _with_spare(search.limit)]
-        shortlist = Shortlist(self._sql, search, self._sealed, self._model)
-        queries = shortlist.queries([one.key for one in first], [item_key_of(one.key) for one in likely])
-        shortlist.add((yield Batch((*queries.embeddings, *queries.items), atomic=False)), queries)
-        hits = yield from shortlist.hits(first, chain(head[len(first) :], ranked))
-        return ServerHits(hits, complete, ambiguous)
-
-    def _nearest_by_signs(self, search: NearestSearch) -> Operation[tuple[list[NearRow], bool]]:
-        """Return the nearest embeddings by sign bits, and whether these are all embeddings of the range."""
+    def _by_signs(self, search: NearestSearch) -> Operation[Nearest]:
+        """Return the nearest embeddings by sign bits."""
         signs = signs_of(search.query.values)
         limit = max(SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT * search.limit)
+        place, margin = search.limit, ceil(MARGIN * sqrt(search.dims))
         while True:
             near = self._sql.vectors.near(
-                search.tenant, search.where, signs, search.dims, self._model, search.filter, limit
+                search.tenant, search.where, signs, search.dims, self._model, search.filter, limit, place, margin
             )
             found = yield from fetch(near)
-            rows = [row for row in found if row.distance < OTHER_MODEL]
-            self._log_others(len(found) - len(rows))
-            complete = len(rows) < limit
+            distances = [row.distance for row in found if row.distance < OTHER_MODEL]
+            rows = [row for one in found if (row := _embedding_in(one)) is not None]
+            self._log_others(len(found) - len(distances))
+            complete = len(distances) < limit
             if complete or len({(row.path, row.key) for row in rows}) >= search.limit:
-                return rows, complete
-            limit *= 4  # the nearest embeddings belong to few items
+                break
+            limit, place = 4 * limit, 4 * place  # the nearest embeddings belong to few items
+        is_small = complete and not search.filter.sql
+        self._ranges.remember_search(search.tenant, search.where, is_small=is_small)
+        return Nearest(rows, complete, not complete and _is_ambiguous(distances, search.limit))
+
+    def _compare(self, search: NearestSearch, rows: Sequence[EmbeddingRow]) -> Operation[list[MemoryHit]]:
+        """Rank embeddings exactly. Only the checksums of the best are checked, which takes longer than to rank them."""
+        matrix: Matrix[VectorKey] = Matrix(search.dims)
+        matrix.fill((row.vector_key, row.embedding) for row in rows)
+        unchecked = {row.vector_key: row for row in rows}
+
+        def best(count: int) -> Ranked:
+            while True:
+                ranked = matrix.best(search.query, count)
+                checked = [row for key, _ in ranked if (row := unchecked.pop(key, None)) is not None]
+                sound = {row.vector_key for row in self._sound(search, checked)}
+                if len(sound) == len(checked):
+                    return ranked
+                for row in checked:
+                    if row.vector_key not in sound:
+                        matrix.remove(row.vector_key)
+
+        return (yield from self._hits(search, best)) or []
+
+    def _search_memory(self, search: NearestSearch, cached: CachedRange) -> Operation[list[MemoryHit]]:
+        """Rank the embeddings in memory. If the range has changed, it is brought up to date and ranked again."""
+        backoff = Backoff("Items of the namespaces changed while they were searched")
+        while True:
+            hits = yield from self._search_version(search, cached)
+            if hits is not None:
+                return hits
+            backoff.check()
+
+    def _search_version(self, search: NearestSearch, cached: CachedRange) -> Operation[list[MemoryHit] | None]:
+        """Rank the embeddings as they are in memory; None if the range has changed, and was brought up to date.
+
+        The packet that reads the items also asks whether the range has changed.
+        """
+        with cached.lock:
+            writes = dict(cached.writes)
+        with_changes = 0 < len(writes) <= CHANGES_AT_ONCE
+        state = self._sql.vectors.range_state(search.tenant, search.where, writes if with_changes else None)
+
+        def best(count: int) -> Ranked | None:
+            with cached.lock:
+                return cached.matrix.best(search.query, count) if cached.writes == writes else None
+
+        def changed(results: Results) -> Operation[bool]:
+            found = RangeState.of(results.rows(state))
+            return (
+                yield from self._ranges.refresh(
+                    search.tenant, search.where, cached, found, writes, with_changes=with_changes
+                )
+            )
+
+        return (yield from self._hits(search, best, state, changed))
+
+    def _search_pages(self, search: NearestSearch) -> Operation[list[MemoryHit]]:
+        """Compare all embeddings of a range that does not fit into memory, some at a time."""
+        limit = max(1, PAGE_BYTES // size_bytes(1, search.dims))
+        scored: Ranked = []
+        after: VectorKey | None = None
+        while True:
+            page = yield from fetch(self._sql.vectors.page(search.tenant, search.where, after, limit))
+            matrix: Matrix[VectorKey] = Matrix(search.dims)
+            matrix.fill((row.vector_key, row.embedding) for row in self._sound(search, page))
+            scored += matrix.best(search.query, limit)
+            if len(page) < limit:
+                break
+            after = next_page(after, page[-1].vector_key)
+        scored.sort(key=lambda one: (-one[1], one[0]))
+        return (yield from self._hits(search, lambda count: scored[:count])) or []
+
+    def _hits(
+        self,
+        search: NearestSearch,
+        best: Callable[[int], Ranked | None],
+        state: Query[StateRow] | None = None,
+        changed: Callable[[Results], Operation[bool]] | None = None,
+    ) -> Operation[list[MemoryHit] | None]:
+        """Read the items of the best embeddings until enough of them exist and match the filter.
+
+        Args:
+            search: The search.
+            best: Returns a number of embeddings, best first; None if they have changed.
+            state: A statement that is sent with each packet.
+            changed: Checks its result; the search ends if it returns True.
+
+        Returns:
+            The hits; None if something has changed.
+        """
+        shortlist = Shortlist(self._sql, search, self._sealed)
+        count = int(RANKED_PER_HIT * search.limit) + RANKED_MORE
+        if search.filter.sql:
+            count = FILTERED_PER_HIT * search.limit + FILTERED_MORE
+        unchecked = changed is not None
+        while True:
+            ranked = best(count)
+            if ranked is None:
+                return None
+            is_last = len(ranked) < count
+            if search.min_score is not None and ranked and ranked[-1][1] < search.min_score:
+                ranked, is_last = [one for one in ranked if one[1] >= search.min_score], True
+            while (queries := shortlist.queries(ranked)) or unchecked:
+                results = yield Batch((*(() if state is None else (state,)), *queries), atomic=False)
+                if changed is not None and (yield from changed(results)):
+                    return None
+                unchecked = False
+                shortlist.add(results, queries)
+            if is_last or len(shortlist.best(ranked)) == search.limit:
+                return shortlist.hits(ranked)
+            count *= 4
+
+    def _sound(self, search: NearestSearch, rows: Sequence[EmbeddingRow]) -> list[EmbeddingRow]:
+        """Return the undamaged embeddings of the store's model."""
+        return sound_embeddings(search.tenant, rows, self._sealed, self._model, search.dims)
 
     def _log_others(self, number: int) -> None:
         """Log once that embeddings of other models were left out."""
@@ -221,111 +344,16 @@ class NearestOperations:
                 self._model_name,
             )
 
-    def _search_memory(self, search: NearestSearch, cached: CachedRange) -> Operation[list[MemoryHit]]:
-        """Rank by the codes, or embeddings, in the cache; compare all possible hits exactly.
 
-        The packet of the first round also asks whether the range has changed since it was read. If it has, it is
-        brought up to date, and the search starts again.
-        """
-        backoff = Backoff("Items of the namespaces changed while they were searched")
-        while True:
-            ranking = _rank(search, cached)
-            shortlist = Shortlist(self._sql, search, self._sealed, self._model)
-            shortlist.add_scores(ranking.scores)
-            first_round = self._first_round(search, ranking, shortlist)
-            results = yield first_round.batch
-            state = RangeState.of(results.rows(first_round.state))
-            if (
-                yield from self._ranges.refresh(
-                    search, cached, state, ranking.writes, with_changes=ranking.state_has_changes
-                )
-            ):
-                backoff.check()
-                continue
-            embeddings = shortlist.add(results, first_round.shortlist)
-            for query in first_round.state_after:
-                if RangeState.of(results.rows(query)).writes == ranking.writes:
-                    spans = [row for span in first_round.spans for row in results.rows(span)]
-                    embeddings += verified_embeddings(search.tenant, spans, self._sealed)
-                    add_embeddings(cached, embeddings, ranking.writes)
-            return (yield from shortlist.hits(ranking.first, ranking.others))
-
-    def _first_round(self, search: NearestSearch, ranking: Ranking, shortlist: Shortlist) -> FirstRound:
-        vectors = self._sql.vectors
-        needed = [one.key for one in ranking.first if one.key not in ranking.scores]
-        spans: tuple[Query[EmbeddingRow], ...] = ()
-        if len(ranking.missing) > MISSING_BY_KEY:
-            spans = (vectors.between(search.tenant, _spans_of(ranking.missing)),)
-        else:
-            needed = list(dict.fromkeys([*needed, *ranking.missing]))
-        return FirstRound(
-            vectors.range_state(search.tenant, search.where, ranking.writes if ranking.state_has_changes else None),
-            shortlist.queries(needed, _likely_items(search, ranking, shortlist)),
-            spans,
-            (vectors.range_state(search.tenant, search.where),) if ranking.missing else (),
-        )
+def _embedding_in(row: NearRow) -> EmbeddingRow | None:
+    """Return the embedding in a row; None if there are only signs, because the embedding was deleted by hand."""
+    path, key, number, embedding, checksum, model, _ = row
+    if path is None or key is None or number is None or embedding is None or checksum is None or model is None:
+        return None
+    return EmbeddingRow(path, key, number, embedding, checksum, model)
 
 
-def _rank(search: NearestSearch, cached: CachedRange) -> Ranking:
-    """Rank the candidates of a range by its codes, or by its embeddings if it has all of them."""
-    with cached.lock:
-        table = cached.table
-        ranked = table.ranked(search.query)
-        if table.has_all_embeddings:
-            first = head = list(islice(ranked, _with_spare(search.limit)))
-        else:
-            head = list(islice(ranked, FIRST_ROUND_PER_HIT * search.limit + FIRST_ROUND))
-            first = head if search.filter.sql else head[: _first_round(head, search.limit)]
-        scores = table.scores(search.query, (one.key for one in first))
-        missing = table.missing_embeddings(max(MISSING_BY_KEY + 1, SPAN_BYTES // (4 * table.dims)))
-        return Ranking(dict(cached.writes), first, chain(head[len(first) :], ranked), scores, missing)
-
-
-def _likely_items(search: NearestSearch, ranking: Ranking, shortlist: Shortlist) -> list[ItemKey]:
-    """Return the items to read in the first round."""
-    if not search.filter.sql and len(ranking.scores) == len(ranking.first):  # their order is known
-        return [key for key, _ in shortlist.best()]
-    likely = ranking.first if search.filter.sql else ranking.first[: _with_spare(search.limit)]
-    return [item_key_of(one.key) for one in likely]
-
-
-def _codes_in(rows: Sequence[NearRow]) -> list[tuple[VectorKey, bytes]]:
-    """Return keys and codes, without signs whose code was deleted by hand."""
-    return [
-        ((path, key, number), code)
-        for path, key, number, code, _ in rows
-        if path is not None and key is not None and number is not None and code is not None
-    ]
-
-
-def _is_ambiguous(rows: Sequence[NearRow], wanted: int) -> bool:
-    """Check whether fewer embeddings than wanted are nearer by sign bits than the last one that was read."""
-    last = max(row.distance for row in rows)
-    return sum(row.distance < last for row in rows) < wanted
-
-
-def _spans_of(keys: Sequence[VectorKey]) -> list[tuple[bytes, bytes, bytes]]:
-    """Return the path, first key and last key of each namespace, for at most `MAX_SPANS` namespaces."""
-    spans: dict[bytes, tuple[bytes, bytes]] = {}
-    for path, key, _ in keys:
-        first, last = spans.get(path, (key, key))
-        if path not in spans and len(spans) == MAX_SPANS:
-            break
-        spans[path] = min(first, key), max(last, key)
-    return [(path, first, last) for path, (first, last) in spans.items()]
-
-
-def _first_round(head: Sequence[Candidate], wanted: int) -> int:
-    """Return how many of the first candidates to compare exactly at once: all, if any of them may be a hit."""
-    if len(head) < wanted:
-        return len(head)
-    floor = nlargest(wanted, (one.floor for one in head))[-1]
-    possible = sum(one.bound >= floor for one in head)
-    if possible == len(head):
-        return len(head)
-    return max(wanted + ceil(FIRST_ROUND_SHARE * (possible - wanted)), _with_spare(wanted))
-
-
-def _with_spare(wanted: int) -> int:
-    """Return how many of the first candidates are likely to contain the wanted hits."""
-    return wanted + max(SPARE_ITEMS, wanted // 4)
+def _is_ambiguous(distances: Sequence[int], wanted: int) -> bool:
+    """Check whether fewer embeddings than wanted are nearer by sign bits than the last one."""
+    last = max(distances)
+    return sum(distance < last for distance in distances) < wanted

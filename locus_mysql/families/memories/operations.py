@@ -24,7 +24,6 @@ from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
 from .sealed_items import SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
-from .vectors.cache import VectorCache
 from .vectors.coding import decode_vector, finite_floats, floats_of, model_number
 from .vectors.scoring import QueryVector
 from .writing import ItemKey, WritingOperations
@@ -73,9 +72,7 @@ class MemoryOperations:
         self.writing = WritingOperations(config, self.sql)
         self.encoder = ItemEncoder(config, self.options, self.writing)
         self.reading = ReadingOperations(config, self.sql)
-        self.nearest = NearestOperations(
-            self.sql, VectorCache(self.options.vector_cache_bytes), self.sealed, self.options.model
-        )
+        self.nearest = NearestOperations(self.sql, self.options.vector_cache_bytes, self.sealed, self.options.model)
         self.searching = SearchingOperations(self.reading, self.nearest)
         self.moving = MovingOperations(config, self.sql)
 

@@ -1,4 +1,4 @@
-"""Encrypts items, embeddings and their codes: `SealedItems`. Without encryption, they stay as they are. No I/O."""
+"""Encrypts items and embeddings: `SealedItems`. Without encryption, they stay as they are. No I/O."""
 
 from __future__ import annotations
 
@@ -71,17 +71,16 @@ class SealedItems:
             row,
             digest=None if row.digest is None else sealing.digests(row.digest)[0],
             embedding=sealing.encrypt(row.embedding, "embedding", index),
-            code=sealing.encrypt(row.code, "code", index),
             sig=None,
         )
 
     def embedding(self, tenant: str, path: bytes, key: bytes, index: int, stored: bytes) -> bytes:
         """Return a stored embedding. Raises as `value` does."""
-        return self._open(tenant, path, key, index, stored, "embedding")
-
-    def code(self, tenant: str, path: bytes, key: bytes, index: int, stored: bytes) -> bytes:
-        """Return the stored code of an embedding. Raises as `value` does."""
-        return self._open(tenant, path, key, index, stored, "code")
+        if self._sealing.leaves(stored):
+            return stored
+        title = _title(path, key)
+        what = f"The embedding {index} of {title[0].lower()}{title[1:]}"
+        return self._sealing.of(tenant, path, key).decrypt(stored, what, "embedding", str(index))
 
     def digest_of(self, tenant: str, path: bytes, key: bytes, stored: bytes, known: Iterable[bytes]) -> bytes:
         """Return which of the known digests of texts is stored; the stored bytes if it is none of them."""
@@ -89,12 +88,6 @@ class SealedItems:
             sealing = self._sealing.of(tenant, path, key)
             return next((digest for digest in known if stored in sealing.digests(digest)), stored)
         return stored
-
-    def _open(self, tenant: str, path: bytes, key: bytes, index: int, stored: bytes, column: str) -> bytes:
-        if self._sealing.leaves(stored):
-            return stored
-        what = f"The {column} {index} of {_title(path, key)[0].lower()}{_title(path, key)[1:]}"
-        return self._sealing.of(tenant, path, key).decrypt(stored, what, column, str(index))
 
 
 def _title(path: bytes, key: bytes) -> str:

@@ -13,10 +13,9 @@ from ...errors import InvalidInput
 from ...runtime.gather import gather
 from .arguments import check_count, check_score, check_text
 from .fusion import FUSED, fuse
-from .nearest import NearestOperations
+from .nearest import NearestOperations, NearestSearch
 from .reading import ReadingOperations
 from .records import Hits
-from .shortlist import NearestSearch
 from .vectors.scoring import QueryVector
 
 #: How a query is understood: as words, as a text with a meaning, or as both.

@@ -43,11 +43,11 @@ BATCH_LIMIT = 10_000
 #: A write of more items is not sent together with the writes of other calls, which would wait for it.
 SHORT_WRITE = 8
 
-#: How long the codes of removed embeddings are kept for caches, in microseconds.
+#: How long the rows of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
 
-#: The number of such codes that one transaction removes.
-CODES_AT_ONCE = 5_000
+#: The number of such rows that one transaction deletes.
+REMOVED_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class NewItem:
 
 def vector_row(key: ItemKey, number: int, digest: bytes | None, coded: Coded, *, expires: bool) -> VectorRow:
     """Return the row of an embedding of an item; see `VectorRow`."""
-    return VectorRow(*key, number, digest, coded.embedding, coded.code, coded.sig, coded.model, expires)
+    return VectorRow(*key, number, digest, coded.embedding, coded.sig, coded.model, expires)
 
 
 class WritingOperations:
@@ -239,19 +239,19 @@ class WritingOperations:
                 break
         return removed
 
-    def purge_codes(
+    def purge_removed(
         self, tenant: str, age_us: int = REMOVED_KEPT_US, limit: int = HOUSEKEEPING_ITEMS
     ) -> Operation[int]:
-        """Remove the codes of embeddings that were removed long ago; returns the number of codes.
+        """Delete the rows of embeddings that were removed long ago; returns the number of rows.
 
         Args:
             tenant: The tenant.
-            age_us: How long these codes are kept for caches, in microseconds.
-            limit: The maximum number of namespaces; of each, up to `CODES_AT_ONCE` codes are removed.
+            age_us: How long these rows are kept for caches, in microseconds.
+            limit: The maximum number of namespaces; of each, up to `REMOVED_AT_ONCE` rows are deleted.
         """
         removed = 0
         for (path,) in (yield from fetch(self.sql.vectors.removed(tenant, age_us, limit))):
-            lock, purge = self.sql.vectors.purge(tenant, path, age_us, CODES_AT_ONCE)
+            lock, purge = self.sql.vectors.purge(tenant, path, age_us, REMOVED_AT_ONCE)
             removed += (yield Batch.of(lock, purge)).of(purge).affected
         return removed
 
@@ -329,6 +329,6 @@ class WritingOperations:
         try:
             yield Batch(tuple(statements), atomic=False)
             yield from self.sweep(HOUSEKEEPING_ITEMS)
-            yield from self.purge_codes(tenant)
+            yield from self.purge_removed(tenant)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("An item was written, but the housekeeping after it failed: %s.", loggable(error))

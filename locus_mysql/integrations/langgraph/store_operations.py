@@ -34,11 +34,11 @@ from ...families.memories.arguments import check_count, check_text
 from ...families.memories.embedding import EmbedTexts, Procedure
 from ...families.memories.embedding_options import EmbeddingOptions, name_of_model
 from ...families.memories.namespaces import encoded_key, path_of
+from ...families.memories.nearest import NearestSearch
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.reading import AdaptFilter
 from ...families.memories.records import MemoryHit, MemoryItem
-from ...families.memories.shortlist import NearestSearch
 from ...families.memories.vectors.scoring import QueryVector
 from ...families.memories.writing import ItemKey
 from ...runtime.gather import gather

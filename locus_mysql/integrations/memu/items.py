@@ -37,7 +37,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store, "items", MemoryItem)
-        self._searching = SearchingOperations(store)
+        self._searching = SearchingOperations(store.sql, store.tenant, store.embedding_tables)
 
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
         """Return an item; None if there is none.
@@ -246,9 +246,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
             raise InvalidInput(f"recency_decay_days must be a number above 0, not {recency_decay_days!r:.50}.")
         if query is None or not wanted:
             return []
-        if ranking == "similarity":
-            return (yield from self._searching.by_similarity(query, condition, wanted))
-        return (yield from self._searching.by_salience(query, condition, wanted, recency_decay_days))
+        days = None if ranking == "similarity" else recency_decay_days
+        return (yield from self._searching.nearest(query, condition, wanted, days))
 
     def _update(self, id: str, values: Mapping[str, Param], texts: Mapping[str, str]) -> Operation[Sequence[Any]]:
         read = self.store.sql.list(self.role, self.tenant, equals("id", id))

@@ -21,15 +21,15 @@ from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound
-from ...families.memories.vectors.cache import check_cache_bytes
+from ...families.memories.vectors.matrix import check_cache_bytes
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.lru_cache import LRUCache
 from .embeddings import decode_embedding, encode_embedding
 from .fields import aware
-from .ranking import EmbeddingTable
 from .records import LIMITS, BaseRecord, scoped
 from .scope import Scope
+from .searching import KnownEmbeddings
 
 R = TypeVar("R", bound=BaseRecord)
 
@@ -69,7 +69,7 @@ class MemuStore:
         self._dialect = MemuDialect(config.table_prefix, self.scope.columns)
         self.sql = self._dialect.records
         self.ledger = self._dialect.ledger
-        self.embedding_tables: LRUCache[EmbeddingTable] = LRUCache(check_cache_bytes(vector_cache_bytes))
+        self.embedding_tables: LRUCache[KnownEmbeddings] = LRUCache(check_cache_bytes(vector_cache_bytes))
         self._writes = itertools.count(1)
 
     @property

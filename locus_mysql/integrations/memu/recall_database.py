@@ -11,7 +11,8 @@ from ...runtime.database import Database, share
 from ...runtime.methods import awaited, blocking
 from ...runtime.stores import AsyncStore, SyncStore
 from .family import own_prefix
-from .recall_repositories import (
+from .records import RecallUserModel
+from .repositories import (
     AsyncRecallFileRepository,
     AsyncSegmentRepository,
     AsyncWorkspaceResourceRepository,
@@ -19,7 +20,6 @@ from .recall_repositories import (
     SegmentRepository,
     WorkspaceResourceRepository,
 )
-from .records import RecallUserModel
 from .restoring import MemuOperations
 
 

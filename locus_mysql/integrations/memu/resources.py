@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from ...engine.operation import Operation, fetch
 from ...families.memories.arguments import check_count
+from ...families.memories.vectors.matrix import Matrix
 from .operations import MemuStore, RecordOperations, text_of
-from .ranking import EmbeddingTable, nearest
 from .records import Resource, WorkspaceResource
 from .searching import query_of
 
@@ -159,4 +159,6 @@ class WorkspaceResourceOperations(AnyResourceOperations[WorkspaceResource]):
             return []
         dims = len(query.values)
         rows = yield from fetch(self.store.sql.with_embedding(self.role, self.tenant, dims, condition))
-        return nearest(query, EmbeddingTable.of(dims, rows), None, wanted)
+        matrix: Matrix[str] = Matrix(dims)
+        matrix.fill((row.id, row.embedding) for row in rows)
+        return matrix.best(query, wanted, undefined=0.0)

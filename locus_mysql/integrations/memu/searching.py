@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import math
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
+from operator import xor
 from typing import Any
 
 from ...dialect.memu.record_filters import RecordFilter
-from ...dialect.memu.result_rows import MarkRow
+from ...dialect.memu.statements import MemuStatements
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import InvalidInput
 from ...families.memories.vectors.coding import decode_vector
+from ...families.memories.vectors.matrix import Matrix
 from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
 from ...families.memories.vectors.scoring import QueryVector
+from ...runtime.lru_cache import LRUCache
 from .embeddings import encode_embedding
-from .operations import MemuStore
-from .ranking import Embedded, EmbeddingTable, nearest, salience_factor
 
 #: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.
 FINGERPRINTED = 500
@@ -39,70 +43,127 @@ def query_of(query_vec: Any) -> QueryVector | None:
     return QueryVector(decode_vector(raw), "cosine")
 
 
+@dataclass(frozen=True, slots=True)
+class KnownEmbeddings:
+    """The embeddings of the items that match a filter, as they were last read; never changed.
+
+    Args:
+        matrix: The embeddings by the ids of their items.
+        marks: Their marks.
+        fingerprint: The number of items, and the XOR and the sum of their marks. As marks are random, no other set of
+            items has the same.
+    """
+
+    matrix: Matrix[str]
+    marks: dict[str, int]
+    fingerprint: tuple[int, int, int]
+
+
 class SearchingOperations:
     """Ranks items by their embeddings.
 
     Args:
-        store: The store.
+        sql: The statements.
+        tenant: The tenant.
+        cache: Embeddings of repeated searches.
     """
 
-    def __init__(self, store: MemuStore) -> None:
-        self._store = store
+    def __init__(self, sql: MemuStatements, tenant: str, cache: LRUCache[KnownEmbeddings]) -> None:
+        self._sql = sql
+        self._tenant = tenant
+        self._cache = cache
 
-    def by_similarity(
-        self, query: QueryVector, condition: RecordFilter, wanted: int
+    def nearest(
+        self, query: QueryVector, condition: RecordFilter, wanted: int, recency_decay_days: float | None = None
     ) -> Operation[list[tuple[str, float]]]:
-        """Return the nearest items that match a filter, with their cosines, best first."""
-        table = yield from self._known(len(query.values), condition)
-        return nearest(query, table, None, wanted)
+        """Return the nearest items that match a filter, with their cosines, best first.
 
-    def by_salience(
-        self, query: QueryVector, condition: RecordFilter, wanted: int, recency_decay_days: float
-    ) -> Operation[list[tuple[str, float]]]:
-        """Return the most salient items that match a filter, with their scores, best first."""
-        table, rows, now = yield from self._table(len(query.values), condition, salience=True)
-        days = min(recency_decay_days, LONGEST_DECAY_DAYS)
-        factors = {row.id: salience_factor(row.count_json, row.reinforced_at_json, now, days) for row in rows}
-        return nearest(query, table, factors, wanted)
+        If many embeddings are cached, it is checked first whether any have changed.
 
-    def _known(self, dims: int, condition: RecordFilter) -> Operation[EmbeddingTable]:
-        """Return the embeddings that match a filter. If many are cached, check first whether any have changed."""
-        known = self._store.embedding_tables.get((dims, condition))
-        if known is not None and len(known.ids) >= FINGERPRINTED:
-            (found,) = yield from fetch(self._store.sql.fingerprint(self._store.tenant, dims, condition))
+        Args:
+            query: The embedding to compare with.
+            condition: The filter.
+            wanted: The maximum number of items to return.
+            recency_decay_days: If given, the cosines are multiplied by memU's factors of salience.
+        """
+        key = len(query.values), condition
+        known, salience = self._cache.get(key), recency_decay_days is not None
+        if known is not None and not salience and len(known.marks) >= FINGERPRINTED:
+            (found,) = yield from fetch(self._sql.fingerprint(self._tenant, *key))
             if (found.total, int(found.xor), int(found.sum)) == known.fingerprint:
-                return known
-        table, _, _ = yield from self._table(dims, condition, salience=False)
-        return table
-
-    def _table(
-        self, dims: int, condition: RecordFilter, *, salience: bool
-    ) -> Operation[tuple[EmbeddingTable, Sequence[MarkRow], datetime]]:
-        """Return the embeddings that match a filter, the rows with their marks, and the server's time."""
-        sql, key = self._store.sql, (dims, condition)
-        known = self._store.embedding_tables.get(key)
-        marks = sql.marks(self._store.tenant, dims, condition, embeddings=known is None, salience=salience)
-        clock = sql.now()
+                return known.matrix.best(query, wanted, undefined=0.0)
+        marks = self._sql.marks(self._tenant, *key, embeddings=known is None, salience=salience)
+        clock = self._sql.now()
         results = yield Batch((clock, marks), atomic=False)
-        ((time,),) = results.rows(clock)
-        now = time.replace(tzinfo=UTC)
         rows = [row for row in results.rows(marks) if row.mark is not None]  # None: another program wrote the row
-        if known is None:
-            table = EmbeddingTable.of(
-                dims,
-                [(id, mark, raw) for id, mark, raw, *_ in rows if mark is not None and raw is not None],
-            )
-        else:
-            indexes = known.indexes
-            new = [row.id for row in rows if indexes.get(row.id, (0, None))[1] != row.mark]
-            if not new and len(rows) == len(indexes):
-                return known, rows, now
-            fresh: list[Embedded] = []
-            if new:
-                queries = sql.embeddings(self._store.tenant, dims, new)
-                results = yield Batch(queries, atomic=False)
-                fresh = [(row.id, row.mark, row.embedding) for query in queries for row in results.rows(query)]
-            changed = set(new)
-            table = known.changed(dims, [row.id for row in rows if row.id not in changed], fresh)
-        self._store.embedding_tables.put(key, table, table.size_bytes)
-        return table, rows, now
+        found_marks = {row.id: row.mark for row in rows if row.mark is not None}
+        if known is None or known.marks != found_marks:
+            fresh = {row.id: (row.mark or 0, row.embedding or b"") for row in rows}
+            if known is not None:
+                old = known.marks
+                fresh = yield from self._read(*key, [id for id, mark in found_marks.items() if old.get(id) != mark])
+            known = _changed(known, key[0], found_marks, fresh)
+            self._cache.put(key, known, known.matrix.size_bytes)
+        factors: dict[str, float] | None = None
+        if recency_decay_days is not None:
+            ((time,),) = results.rows(clock)
+            now, days = time.replace(tzinfo=UTC), min(recency_decay_days, LONGEST_DECAY_DAYS)
+            factors = {row.id: salience_factor(row.count_json, row.reinforced_at_json, now, days) for row in rows}
+        return known.matrix.best(query, wanted, factors, undefined=0.0)
+
+    def _read(self, dims: int, condition: RecordFilter, ids: list[str]) -> Operation[dict[str, tuple[int, bytes]]]:
+        """Return the embeddings of some items with their marks."""
+        if not ids:
+            return {}
+        queries = self._sql.embeddings(self._tenant, dims, ids)
+        results = yield Batch(queries, atomic=False)
+        return {row.id: (row.mark, row.embedding) for query in queries for row in results.rows(query)}
+
+
+def _changed(
+    known: KnownEmbeddings | None, dims: int, marks: dict[str, int], fresh: dict[str, tuple[int, bytes]]
+) -> KnownEmbeddings:
+    """Return known embeddings with those that were read, without those of other items."""
+    old = {} if known is None else known.marks
+    kept = {id: mark for id, mark in marks.items() if id not in fresh and old.get(id) == mark}
+    matrix: Matrix[str] = Matrix(dims) if known is None else known.matrix.copy()
+    for id in old.keys() - kept.keys():
+        matrix.remove(id)
+    matrix.fill((id, raw) for id, (_, raw) in fresh.items())
+    kept |= {id: mark for id, (mark, _) in fresh.items() if id in matrix}
+    return KnownEmbeddings(matrix, kept, (len(kept), reduce(xor, kept.values(), 0), sum(kept.values())))
+
+
+def salience_factor(count: object, last: object, now: datetime, recency_decay_days: float) -> float:
+    """Return memU's factor of a similarity: ln(count + 1), times the decay since the last reinforcement.
+
+    Args:
+        count: JSON text of ``extra.reinforcement_count``; a value that is not a number counts as 1.
+        last: JSON text of ``extra.last_reinforced_at``; for a value that is not a time, the decay is 0.5.
+        now: The server's time, in UTC.
+        recency_decay_days: The number of days after which the decay is a half.
+    """
+    times = _json(count)
+    if isinstance(times, bool) or not isinstance(times, int | float):
+        times = 1
+    then = _moment(_json(last))
+    decay = 0.5
+    if then is not None:
+        days = (now - then).total_seconds() / 86_400
+        decay = math.exp(min(-0.693 * days / recency_decay_days, 700.0))
+    return math.log(max(times, 0) + 1) * decay
+
+
+def _json(text: object) -> Any:
+    return None if text is None else json.loads(str(text))
+
+
+def _moment(text: object) -> datetime | None:
+    """Parse a time as memU writes it; without a time zone, it is in UTC."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment

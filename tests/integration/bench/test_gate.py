@@ -32,7 +32,7 @@ from locus_mysql.families.checkpoints import saving
 from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.memories import nearest
-from locus_mysql.families.memories.vectors.cache import VectorCache
+from locus_mysql.families.memories.cached_ranges import CachedRanges
 from locus_mysql.families.working.storages import mysql_operations as of_working
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.integrations.locus.transfer import threads
@@ -178,7 +178,7 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
 def test_searches_by_meaning_that_fetch_too_much_fail(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memories, "SIZES", (600,))
     assert failures("memories", lambda: memories.figures(server_dsn)) == set()
-    monkeypatch.setattr(VectorCache, "fits_embeddings", lambda *_: False)
+    monkeypatch.setattr(CachedRanges, "get", lambda *_: None)
     monkeypatch.setattr(nearest, "CHANGES_AT_ONCE", 0)
     assert failures("memories", lambda: memories.figures(server_dsn), passes=1) >= {
         "rows read, search by meaning, warm, 600 items",

@@ -84,11 +84,10 @@ async def filled(store: Any) -> None:
 
 def stored(run: RunSql, tenant: str) -> list[Any]:
     """Return the embeddings of a tenant in all their forms."""
-    columns = "v.path, v.item_key, v.number, v.digest, v.model, v.embedding, c.code, s.sig, s.model"
+    columns = "v.path, v.item_key, v.number, v.digest, v.model, v.embedding, s.sig, s.model"
     return list(
         run(
             f"SELECT {columns} FROM locus_memory_vectors v"
-            " JOIN locus_memory_codes c USING (tenant, path, item_key, number)"
             " JOIN locus_memory_signs s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key"
             " AND s.number = v.number WHERE v.tenant = %s ORDER BY v.path, v.item_key, v.number",
             tenant,

@@ -72,14 +72,14 @@ def test_no_signs_are_stored_and_those_from_before_are_removed(
             (found,) = await reencrypt(opened, family="memories", **options)
             return found
 
-    assert asyncio.run(rotate(dry_run=True)).rows == {None: 40}
+    assert asyncio.run(rotate(dry_run=True)).rows == {None: 30}
     asyncio.run(rotate())
     assert run_sql(count) == ((0,),)
     with SyncMemoryStore(make_config(driver="pymysql", encryption=keys()), dims=24) as sealed:
         assert len(sealed.search(("n",), embedding=vectors(1)[0], limit=20)) == 10
         filled(sealed, 12)
         assert run_sql(count) == ((0,),)
-    assert asyncio.run(rotate(dry_run=True)).rows == {"2026-11": 36}
+    assert asyncio.run(rotate(dry_run=True)).rows == {"2026-11": 24}
 
 
 def test_filters_on_values_and_searches_by_word_are_refused(make_config: MakeConfig) -> None:

@@ -15,7 +15,6 @@ from locus_mysql.runtime.spans import MAKING
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.synchronous import SyncEngine
-from locus_mysql.families.memories.vectors.cache import VectorCache
 
 config = MySQLConfig(host="a", driver="pymysql")
 what = {
@@ -24,7 +23,6 @@ what = {
     Turns(): "_guard",
     AsyncEngine(config): "_lock",
     SyncEngine(config): "_pool",
-    VectorCache(1): "_lock",
     LRUCache(1): "_lock",
     MAKING: "lock",
 }

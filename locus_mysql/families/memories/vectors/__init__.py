@@ -1,5 +1,5 @@
-"""Encodes, compares and caches embeddings of any kind. No I/O; results do not depend on NumPy.
+"""Encodes, compares and ranks embeddings of any kind. No I/O; results do not depend on NumPy.
 
-Imports no other module of memories, so that memU's family can use it as well. Begin with `coding`, then `scoring`;
-`table` ranks many embeddings in memory, `cache` keeps the tables.
+Imports no other module of memories except in `stored`, so that memU's family can use it as well. Begin with `coding`,
+then `scoring`; `matrix` ranks many embeddings in memory.
 """

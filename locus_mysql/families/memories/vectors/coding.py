@@ -1,10 +1,9 @@
-"""The encodings of embeddings: in full, as a byte per dimension (codes), and as a bit per dimension (signs)."""
+"""The encodings of embeddings: in full, and as a bit per dimension (signs)."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import struct
 import sys
 from array import array
 from collections.abc import Iterable
@@ -16,15 +15,8 @@ from .numeric import np
 #: The signs of an embedding take at most 2,048 bytes. MySQL's VECTOR type has the same limit.
 DIMENSIONS_LIMIT = 16_383
 
-#: The header of a code: scale, length of the error, length of the embedding, and model. A signed byte per dimension
-#: follows.
-HEADER = struct.Struct("<dddI")
-
 #: Types of NumPy arrays that are converted at once.
 _FLOATS = () if np is None else (np.dtype(np.float32), np.dtype(np.float64))
-
-#: The largest absolute value of a byte.
-_LARGEST = 127
 
 #: The end of the error about an embedding of zeros.
 NO_DIRECTION = "is all zeros (as 32-bit floats): it has no direction to be compared by."
@@ -35,13 +27,11 @@ class Coded(NamedTuple):
 
     Args:
         embedding: 32-bit floats, little-endian.
-        code: A byte per dimension; see `HEADER`.
         sig: A bit per dimension; that of the first dimension is the highest of the first byte.
         model: The model; see `model_number`.
     """
 
     embedding: bytes
-    code: bytes
     sig: bytes
     model: int = 0
 
@@ -69,26 +59,7 @@ def encode_vector(vector: Any, dims: int | None, what: str = "The embedding", *,
         InvalidInput: The embedding has another width, or contains NaN or an infinity, as 32-bit floats.
     """
     values = finite_floats(vector, dims, what)
-    norm, scale, error, steps = _quantized_fast(values) if np is not None else _quantized(values)
-    code = HEADER.pack(scale, error * (1 + 1e-9) + 1e-300, norm, model) + steps
-    return Coded(encode_floats(values), code, signs_of(values), model)
-
-
-def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
-    """Return length, scale, length of the error, and a signed byte per dimension."""
-    norm = math.sqrt(math.fsum(value * value for value in values))
-    scale = max(map(abs, values)) / _LARGEST or 1.0
-    steps = [max(-_LARGEST, min(_LARGEST, round(value / scale))) for value in values]
-    error = math.sqrt(math.fsum((value - scale * step) ** 2 for value, step in zip(values, steps, strict=True)))
-    return norm, scale, error, array("b", steps).tobytes()
-
-
-def _quantized_fast(values: array[float]) -> tuple[float, float, float, bytes]:
-    """Do the same with NumPy."""
-    wide = np.asarray(values, dtype=np.float64)
-    scale = float(np.abs(wide).max()) / _LARGEST or 1.0
-    steps = np.clip(np.rint(wide / scale), -_LARGEST, _LARGEST)
-    return math.sqrt(wide @ wide), scale, float(np.linalg.norm(wide - scale * steps)), steps.astype(np.int8).tobytes()
+    return Coded(encode_floats(values), signs_of(values), model)
 
 
 def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:

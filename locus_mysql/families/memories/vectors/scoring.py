@@ -54,7 +54,10 @@ class QueryVector:
             return []
         if np is not None:
             return self.scores_of_rows(np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(embeddings), -1))
-        decoded = [decode_vector(raw) for raw in embeddings]
+        return self.scores_of_floats([decode_vector(raw) for raw in embeddings])
+
+    def scores_of_floats(self, decoded: Sequence[array[float]]) -> list[float]:
+        """Return the scores of embeddings, without NumPy."""
         squares: list[float] = []
         if self.metric == "euclidean":
             gaps = [map(sub, values, self.values) for values in decoded]

@@ -63,8 +63,8 @@ class WorkingOperations(OptimisticOperations):
 
     def execute(self, call: calls.Call) -> Operation[calls.Reply]:
         """Execute a call; see `OptimisticOperations.execute`."""
-        operation: Any = super().execute(call)
-        operation.__name__ = call.name  # generators have one; slow calls are logged by it
+        operation = super().execute(call)
+        operation.__name__ = call.name  # type: ignore[attr-defined]  # slow calls are logged by it
         return operation
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:

@@ -102,7 +102,8 @@ def _same(found: Any, saved: Any) -> bool:
 @pytest.fixture
 def saved(make_config: MakeConfig) -> Any:
     """The items, and a store that reads them."""
-    with SyncMemoryStore(make_config(driver="pymysql"), dims=2) as store:
+    # Without a cache, in which embeddings that were repaired by hand would stay as they were.
+    with SyncMemoryStore(make_config(driver="pymysql"), dims=2, vector_cache_bytes=0) as store:
         _put(store)
         yield Saved(store), store
 
@@ -151,7 +152,7 @@ def test_contents_that_are_exchanged_are_noticed(
 def test_items_that_were_moved_are_refused(
     saved: Any, run_sql: RunSQL, database: str, moved: str, make_config: MakeConfig
 ) -> None:
-    for table in ("memory_items", "memory_vectors", "memory_codes"):
+    for table in ("memory_items", "memory_vectors"):
         run_sql(f"UPDATE {database}.locus_{table} SET {moved} WHERE path = CONCAT('n', 0x00)")
     tenant = "new" if "tenant" in moved else "default"
     namespace = ("z",) if "path" in moved else ("n",)

@@ -112,9 +112,8 @@ def test_a_killed_process_leaves_items_whole(
         path = f"n\0{label}\0".encode()
         tables = {
             "items": ("item_key, value, version, COALESCE(search_text, pending_text)", "path = %s"),
-            "vectors": ("item_key, number, embedding", "path = %s"),
+            "vectors": ("item_key, number, embedding", "path = %s AND removed = 0"),
             "signs": ("item_key, number, sig", "owner = CONCAT('default', 0x00, %s)"),
-            "codes": ("item_key, number, code", "path = %s AND code IS NOT NULL"),
         }
         return {
             name: run_sql(f"SELECT {columns} FROM {database}.locus_memory_{name} WHERE {where} ORDER BY 1, 2", path)

@@ -13,7 +13,7 @@ from locus_mysql.families.memories.puts import Put
 
 from .conftest import EACH_WAY, Make, side_name
 
-ROLES = ("scopes", "items", "vectors", "codes", "signs", "ledger")
+ROLES = ("scopes", "items", "vectors", "signs", "ledger")
 DIMS = 8
 rng = random.Random(11)
 

@@ -9,7 +9,6 @@ import pytest
 
 from locus_mysql import Encryption
 from locus_mysql.dialect.memories.ranges import Range
-from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.base import embed_page
 from locus_mysql.families.memories.lines import item_line, item_of_content
 from locus_mysql.families.memories.maintenance import MemoryMaintenance
@@ -64,7 +63,6 @@ async def test_a_search_leaves_out_the_embeddings_of_another_model(
     encryption: Encryption | None,
     cached: bool,
 ) -> None:
-    monkeypatch.setattr(nearest, "SMALL_RANGE", 1)
     options = {"dims": 3, "encryption": encryption, "search": encryption is None}
     old, new = make_memories(embed=Model("old", 0), **options), make_memories(embed=Model("new", 1), **options)
     unnamed = make_memories(**options)

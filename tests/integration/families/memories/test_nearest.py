@@ -14,7 +14,7 @@ import pytest
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.puts import Put
-from locus_mysql.families.memories.vectors import coding, scoring, table
+from locus_mysql.families.memories.vectors import coding, matrix, scoring
 
 from ...proxy import WireProxy
 from .conftest import Make
@@ -92,7 +92,7 @@ async def test_search_by_meaning_equals_exhaustive_search(
 ) -> None:
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 40)
     if not with_numpy:
-        for module in (coding, scoring, table):
+        for module in (coding, matrix, scoring):
             monkeypatch.setattr(module, "np", None)
     model = Model(metric)
     writer, reader, cold = (make_memories(dims=24, metric=metric) for _ in range(3))
@@ -128,9 +128,7 @@ async def test_a_cold_search_finds_as_many_as_are_wanted(make_memories: Make, mo
     assert len(await make_memories(dims=3).search(HERE, embedding=[1, 0, 1], limit=2)) == 2
 
 
-async def test_the_cache_of_codes_is_counted_where_it_is_needed(
-    make_memories: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_look_ups_of_cached_embeddings_are_counted(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
     store = make_memories(dims=3)
@@ -143,7 +141,7 @@ async def test_the_cache_of_codes_is_counted_where_it_is_needed(
     await store.put(("few",), "k", 1, embedding=[1, 0, 0])
     await store.search(("few",), embedding=[1, 0, 0], limit=2)
     assert counted() == (0, 0)
-    for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
+    for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the embeddings
         await store.search(HERE, embedding=[1, 0, 0], limit=1)
         assert counted() == (hits, misses)
 
@@ -185,57 +183,38 @@ async def test_repeated_searches_read_no_embeddings_but_what_changed(
     assert await search() == (1, 0)
 
 
-async def test_embeddings_are_kept_a_part_at_a_time(
-    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("filter", [None, {"even": True}])
+async def test_a_range_that_does_not_fit_into_memory_is_searched_exactly_only_on_demand(
+    make_memories: Make, filter: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dims = 800
-    for name, value in (
-        ("SERVER_CANDIDATES", 5),
-        ("SERVER_CANDIDATES_PER_HIT", 1),
-        ("MISSING_BY_KEY", 3),
-        ("MAX_SPANS", 1),
-    ):
-        monkeypatch.setattr(nearest, name, value)
-    monkeypatch.setattr(nearest, "SPAN_BYTES", 10 * 4 * dims)
-    writer = make_memories(dims=dims)
-    reader = make_memories(dims=dims, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
+    monkeypatch.setattr(nearest, "PAGE_BYTES", 4_000)
     random_ = random.Random(5)
-    stored = {f"{n:02}": [random_.gauss(0, 1) for _ in range(dims)] for n in range(32)}
-    await writer.put_batch([Put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key]) for key in stored])
-
-    async def read() -> int:
-        asked = [random_.gauss(0, 1) for _ in range(dims)]
+    stored = {f"{n:02}": [random_.gauss(0, 1) for _ in range(20)] for n in range(60)}
+    store = make_memories(dims=20, vector_cache_bytes=59 * 480)
+    await store.put_batch(
+        [Put(("docs", key[0]), key, {"even": int(key) % 2 == 0}, embedding=stored[key]) for key in stored]
+    )
+    for _ in range(3):
+        asked = [random_.gauss(0, 1) for _ in range(20)]
         ranked = sorted(stored, key=lambda key: -sum(map(mul, asked, stored[key])) / math.hypot(*stored[key]))
-        with proxy.counting() as count:
-            found = await reader.search(("docs",), embedding=asked, limit=1, exact=True)
+        found = await store.search(("docs",), embedding=asked, limit=3, filter=filter)
+        assert (len(found), found.exact) == (3, False)
+        found = await store.search(("docs",), embedding=asked, limit=3, filter=filter, exact=True)
         assert found.exact
-        assert [hit.item.key for hit in found] == ranked[:1]
-        return int(count.bytes_received // (4 * dims))
-
-    await read()
-    parts = [await read()]
-    while parts[-1]:
-        assert len(parts) < 9
-        parts.append(await read())
-    assert len(parts) > 2
-    for key in stored:  # more changes than the cache reads by key
-        stored[key] = [random_.gauss(0, 1) for _ in range(dims)]
-        await writer.put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key])
-    parts = [await read()]
-    while parts[-1]:
-        assert len(parts) < 9
-        parts.append(await read())
-    assert len(parts) > 2
+        assert [hit.item.key for hit in found] == [key for key in ranked if not filter or int(key) % 2 == 0][:3]
+    assert store.store.database.stats().vector_cache_hits == 0
 
 
-async def test_a_search_is_not_called_exact_because_somebody_deleted_codes(
+async def test_a_search_is_not_called_exact_because_somebody_deleted_embeddings(
     make_memories: Make, sql: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
     store = make_memories(dims=3)
     await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
-    sql("DELETE FROM locus_memory_codes WHERE item_key = '0'")
+    sql("DELETE FROM locus_memory_vectors WHERE item_key = '0'")
     found = await store.search(HERE, embedding=[1, 0, 0], limit=1)
     assert not found.exact
     assert len(found) == 1
@@ -267,6 +246,15 @@ async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_me
             assert (hit.item.key, hit.score) == (key, 1.0)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+async def test_an_embedding_whose_first_bytes_look_encrypted_is_found(make_memories: Make, exact: bool) -> None:
+    values = list(coding.decode_vector(b"\xfe\x02ab" + bytes(36) + b"\x00\x00\x80?"))
+    store = make_memories(dims=11)
+    await store.put(HERE, "k", 1, embedding=values)
+    (hit,) = await store.search(HERE, embedding=values, exact=exact)
+    assert (hit.item.key, hit.score) == ("k", 1.0)
+
+
 async def test_signs_of_another_width_do_not_displace_others(
     make_memories: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,23 +269,18 @@ async def test_signs_of_another_width_do_not_displace_others(
         assert ([hit.item.key for hit in hits], hits.exact) == (["b0", "b1", "b2", "b3", "b4"], True)
 
 
-async def test_a_range_of_more_than_a_few_is_searched_in_memory(
-    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest, "SMALL_RANGE", 5)
+async def test_a_range_is_searched_in_memory_from_the_second_search_on(make_memories: Make, proxy: WireProxy) -> None:
     store = make_memories(dims=3, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(6)])
-    await store.put_batch([Put(("few",), str(n), n, embedding=[1, n, 0]) for n in range(5)])
 
-    async def trips(namespace: tuple[str, ...]) -> int:
+    async def trips() -> int:
         with proxy.counting() as count:
-            found = await store.search(namespace, embedding=[1, 0, 0], limit=2)
+            found = await store.search(HERE, embedding=[1, 0, 0], limit=2)
         assert found.exact
         assert [hit.item.key for hit in found] == ["0", "1"]
         return int(count.round_trips)
 
-    assert [await trips(HERE) for _ in range(4)] == [2, 3, 1, 1]
-    assert [await trips(("few",)) for _ in range(4)] == [2, 2, 2, 2]
+    assert [await trips() for _ in range(4)] == [2, 2, 1, 1]
 
 
 async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:
@@ -352,9 +335,9 @@ async def test_a_cache_older_than_the_marks_of_removed_embeddings_is_reloaded(ma
     await writer.delete(HERE, "0")
     await writer.put(HERE, "1", 1)
     operations = writer.store._operations.writing
-    outcome = writer.store._run_step(operations.purge_codes("default", age_us=-1_000_000))
+    outcome = writer.store._run_step(operations.purge_removed("default", age_us=-1_000_000))
     assert (await outcome if inspect.isawaitable(outcome) else outcome) == 2
-    assert sql("SELECT COUNT(*) FROM locus_memory_codes") == ((2,),)
+    assert sql("SELECT COUNT(*) FROM locus_memory_vectors") == ((2,),)
     for _ in range(2):
         assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["2", "3"]
     await writer.put(HERE, "0", 0, embedding=[1, 0, 0])

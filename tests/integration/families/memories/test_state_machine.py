@@ -21,7 +21,6 @@ from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.namespaces import begins_with, ends_with, path_of
 from locus_mysql.families.memories.nearest import NearestOperations
 from locus_mysql.families.memories.puts import Put
-from locus_mysql.families.memories.vectors.cache import VectorCache
 
 from ...conftest import MakeConfig
 from ...connecting import connect
@@ -31,12 +30,12 @@ from .reference_model import Found, Key, ModelMemories
 DIMS = 9
 #: So few candidates in a cold search that most ranges hold more.
 SERVER_CANDIDATES = 5
-#: The asynchronous store keeps all codes, the blocking store those of about eight embeddings.
+#: The asynchronous store keeps all embeddings in memory, the blocking store ranges of about eight.
 CACHE_BYTES = (1_000_000, 3_500)
 
 _chance = random.Random(11)
 _APART = [[_chance.gauss(centre, 1) for _ in range(DIMS)] for centre in (0, 0, 0, 1, 1, -1)]
-#: Each has neighbours that are nearer than codes can distinguish, and several items may use any of them.
+#: Each has neighbours that are nearer than sign bits can distinguish, and several items may use any of them.
 VECTORS = [[value + _chance.gauss(0, spread) for value in one] for one in _APART for spread in (0, 0.01, 0.01, 0.01)]
 WORDS = ["apple", "plum", "pear", "melon"]
 
@@ -187,8 +186,8 @@ class Memories(RuleBasedStateMachine):
     @rule(store=STORES)
     def purge(self, store: int) -> None:
         """Vacuum removes the marks of removed embeddings, as after an hour."""
-        self._run(store, self._procedures(store).writing.purge_codes("default", age_us=-1_000_000))
-        assert self._sql(f"SELECT COUNT(*) FROM {table_names('locus_')['codes']} WHERE code IS NULL") == ((0,),)
+        self._run(store, self._procedures(store).writing.purge_removed("default", age_us=-1_000_000))
+        assert self._sql(f"SELECT COUNT(*) FROM {table_names('locus_')['vectors']} WHERE removed = 1") == ((0,),)
 
     # Faults
 
@@ -201,7 +200,7 @@ class Memories(RuleBasedStateMachine):
     def restart(self, store: int) -> None:
         """Empty the caches of a process."""
         procedures = self._procedures(store)
-        procedures.nearest = NearestOperations(procedures.sql, VectorCache(CACHE_BYTES[store]))
+        procedures.nearest = NearestOperations(procedures.sql, CACHE_BYTES[store])
 
     @rule(batches=st.tuples(st.lists(ITEMS, min_size=1, max_size=6), st.lists(ITEMS, min_size=1, max_size=6)))
     def write_two_batches_at_once(self, batches: tuple[list[Any], list[Any]]) -> None:
@@ -377,18 +376,17 @@ class Memories(RuleBasedStateMachine):
             assert _same(hit.item, self.model, one.key)
 
     def _assert_sound(self) -> None:
-        """Each embedding belongs to an item and has codes and signs; no other codes or signs exist."""
+        """Each embedding belongs to an item and has signs; no other signs exist."""
         name = table_names("locus_")
         path_of_signs = "CONVERT(SUBSTRING_INDEX(owner, 0x00, 1) USING utf8mb4), SUBSTR(owner, LOCATE(0x00, owner) + 1)"
-        vectors, signs, codes = (
+        vectors, signs = (
             set(self._sql(f"SELECT {scope}, item_key, number FROM {name[role]}{condition}"))
             for role, scope, condition in (
-                ("vectors", "CONVERT(tenant USING utf8mb4), path", ""),
+                ("vectors", "CONVERT(tenant USING utf8mb4), path", " WHERE removed = 0"),
                 ("signs", path_of_signs, ""),
-                ("codes", "CONVERT(tenant USING utf8mb4), path", " WHERE code IS NOT NULL"),
             )
         )
-        assert vectors == signs == codes
+        assert vectors == signs
         items = set(self._sql(f"SELECT CONVERT(tenant USING utf8mb4), path, item_key FROM {name['items']}"))
         assert {row[:3] for row in vectors} <= items
 
@@ -481,9 +479,10 @@ def test_any_sequence_of_operations_from_two_stores_finds_what_a_search_over_a_d
 ) -> None:
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", SERVER_CANDIDATES)
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
-    monkeypatch.setattr(nearest, "SPARE_ITEMS", 0)
-    monkeypatch.setattr(nearest, "FIRST_ROUND", 0)
-    monkeypatch.setattr(nearest, "FIRST_ROUND_PER_HIT", 1)
+    monkeypatch.setattr(nearest, "RANKED_MORE", 0)
+    monkeypatch.setattr(nearest, "RANKED_PER_HIT", 1)
+    monkeypatch.setattr(nearest, "FILTERED_PER_HIT", 1)
+    monkeypatch.setattr(nearest, "FILTERED_MORE", 0)
     connection = connect(make_config(), database)
     through = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED"}
     awaited, blocking = (make_config(driver=driver, **through) for driver in ("mysql-connector", "pymysql"))

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.families.memories.vectors import scoring
-from locus_mysql.integrations.memu import ranking, searching
+from locus_mysql.families.memories.vectors import matrix, scoring
+from locus_mysql.integrations.memu import searching
 from locus_mysql.runtime.lru_cache import LRUCache
 
 from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
@@ -67,7 +67,7 @@ async def test_searches_of_one_process_see_what_another_changes(
 ) -> None:
     monkeypatch.setattr(searching, "FINGERPRINTED", fingerprinted)
     if not numpy:
-        monkeypatch.setattr(ranking, "np", None)
+        monkeypatch.setattr(matrix, "np", None)
         monkeypatch.setattr(scoring, "np", None)
     rng = random.Random(7)
     one, other = make_memu(), make_memu()
@@ -135,12 +135,11 @@ async def test_salience_is_memus_formula(memu: AnyMemu) -> None:
 
 async def test_a_small_cache_changes_nothing(make_memu: Make) -> None:
     memu = make_memu()
-    operations = memu.wrapped._operations
-    operations.embedding_tables = LRUCache(1)
+    searching_operations = memu.wrapped.memory_item_repo._operations._searching
+    searching_operations._cache = LRUCache(1)
     item = await memu.remember("a", ADA)
     for _ in range(3):
         assert [id for id, _ in await memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]
-    assert operations.embedding_tables.get(None) is None
 
 
 NEAR, FAR = [1e-3, 0.97e-3], [1.0, -1.0]
@@ -173,7 +172,7 @@ async def test_a_damaged_embedding_is_passed_over(
     make_memu: Make, sql: Callable[..., Any], damage: str, numpy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numpy:
-        monkeypatch.setattr(ranking, "np", None)
+        monkeypatch.setattr(matrix, "np", None)
         monkeypatch.setattr(scoring, "np", None)
     memu = make_memu()
     bad, good = [await memu.remember(text, ADA, [1.0, number]) for number, text in enumerate("ab")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import islice
 from typing import Any
 
 import numpy
@@ -11,14 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from locus_mysql.families.memories.vectors import coding, scoring, table
+from locus_mysql.families.memories.vectors import coding, matrix, scoring
 from locus_mysql.families.memories.vectors.coding import encode_vector, floats_of
+from locus_mysql.families.memories.vectors.matrix import Matrix
 from locus_mysql.families.memories.vectors.scoring import METRICS, QueryVector
-from locus_mysql.families.memories.vectors.table import CodeTable, VectorKey
 
 from ....thoroughness import FULL
 
-MODULES = (coding, scoring, table)
+MODULES = (coding, matrix, scoring)
 
 
 @pytest.fixture(params=[True, False], ids=["numpy", "plain"])
@@ -29,63 +28,35 @@ def arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return bool(request.param)
 
 
-def key_of(number: int) -> VectorKey:
-    return (b"n\0", b"%05d" % number, 0)
-
-
-def filled(stored: list[Any], *, known: bool = False) -> CodeTable:
-    codes = CodeTable(len(stored[0]))
-    coded = [encode_vector(values, None) for values in stored]
-    codes.fill([(key_of(number), one.code) for number, one in enumerate(coded)])
-    if known and codes.can_keep_embeddings:
-        codes.keep_embeddings()
-        for number, one in enumerate(coded):
-            codes.add_embedding(key_of(number), one.embedding)
-    return codes
-
-
-def found(codes: CodeTable, query: QueryVector, raw: list[bytes], wanted: int) -> list[tuple[float, bytes]]:
-    """Return the best embeddings like a search: compare candidates until no other can be among the best."""
-    best: list[tuple[float, bytes]] = []
-    candidates = codes.ranked(query)
-    while some := list(islice(candidates, max(10, wanted))):
-        names = [name for (_, name, _), _, _ in some]
-        best += [
-            (-score, name) for name, score in zip(names, query.scores([raw[int(name)] for name in names]), strict=True)
-        ]
-        best.sort()
-        if len(best) >= wanted and -best[wanted - 1][0] > some[-1].bound:
-            break
-    return best[:wanted]
+def filled(raw: list[bytes]) -> Matrix[int]:
+    found: Matrix[int] = Matrix(len(raw[0]) // 4)
+    found.fill(enumerate(raw))
+    return found
 
 
 def raw_of(stored: list[Any]) -> list[bytes]:
     return [encode_vector(values, None).embedding for values in stored]
 
 
-def searched_over_all(query: QueryVector, raw: list[bytes], wanted: int) -> list[tuple[float, bytes]]:
-    scores = query.scores(raw)
-    return sorted((-score, key_of(number)[1]) for number, score in enumerate(scores))[:wanted]
+def searched_over_all(query: QueryVector, raw: list[bytes], wanted: int) -> list[tuple[int, float]]:
+    return sorted(enumerate(query.scores(raw)), key=lambda one: (-one[1], one[0]))[:wanted]
 
 
 @pytest.mark.usefixtures("arithmetic")
-@pytest.mark.parametrize("known", [False, True], ids=["codes", "embeddings"])
-def test_each_of_equal_embeddings_is_a_candidate_once(known: bool) -> None:
-    codes = filled([[1.0, 2.0, 3.0]] * 1_500, known=known)
-    ranked = [one.key for one in codes.ranked(QueryVector(floats_of([1, 2, 3], 3), "cosine"))]
-    assert sorted(ranked) == [key_of(number) for number in range(1_500)]
+@pytest.mark.parametrize("wanted", [1, 100, 1_500])
+def test_each_of_equal_embeddings_is_found_once(wanted: int) -> None:
+    found = filled(raw_of([[1.0, 2.0, 3.0]] * 1_500)).best(QueryVector(floats_of([1, 2, 3], 3), "cosine"), wanted)
+    assert found == [(number, 1.0) for number in range(wanted)]
 
 
 @pytest.mark.usefixtures("arithmetic")
-@pytest.mark.parametrize("known", [False, True], ids=["codes", "embeddings"])
-def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(known: bool) -> None:
+def test_each_of_four_tight_clusters_is_found_by_its_own_embedding() -> None:
     random = numpy.random.default_rng(3)
     centres = random.standard_normal((4, 8))
     stored = [(centres[number % 4] + 1e-4 * random.standard_normal(8)).tolist() for number in range(600)]
-    codes, raw = filled(stored, known=known), raw_of(stored)
+    kept = filled(raw_of(stored))
     for number, values in list(enumerate(stored))[:: 1 if FULL else 7]:  # in every cluster
-        ((_, name),) = found(codes, QueryVector(floats_of(values, 8), "cosine"), raw, 1)
-        assert int(name) == number
+        assert kept.best(QueryVector(floats_of(values, 8), "cosine"), 1) == [(number, 1.0)]
 
 
 def test_of_many_searches_among_near_duplicates_none_is_wrong() -> None:
@@ -93,14 +64,13 @@ def test_of_many_searches_among_near_duplicates_none_is_wrong() -> None:
     centres = random.standard_normal((40, 384))
     noise = random.choice([0.0, 1e-7, 1e-3], size=(2_000, 1)) * random.standard_normal((2_000, 384))
     stored = (centres[numpy.arange(2_000) % 40] + noise).astype("<f4")
-    codes, raw = filled(list(stored)), [row.tobytes() for row in stored]
-    wrong = 0
+    raw = [row.tobytes() for row in stored]
+    kept, wrong = filled(raw), 0
     for number in range(1_000 if FULL else 120):  # three in each of the 40 clusters
         query = QueryVector(floats_of(stored[number], 384), "cosine")
         cluster = range(number % 40, 2_000, 40)  # the others are far away
-        scores = query.scores([raw[row] for row in cluster])
-        expected = sorted((-score, b"%05d" % row) for score, row in zip(scores, cluster, strict=True))[:10]
-        wrong += found(codes, query, raw, 10) != expected
+        scores = zip(cluster, query.scores([raw[row] for row in cluster]), strict=True)
+        wrong += kept.best(query, 10) != sorted(scores, key=lambda one: (-one[1], one[0]))[:10]
     assert wrong == 0
 
 
@@ -108,17 +78,16 @@ numbers = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1.0000001, 0.1, 3e-20
 tied = st.lists(st.lists(numbers, min_size=3, max_size=3).filter(any), min_size=1, max_size=8)
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["codes", "embeddings"])
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.usefixtures("arithmetic")
-def test_the_best_are_those_of_a_search_over_all(metric: Any, known: bool) -> None:
+def test_the_best_are_those_of_a_search_over_all(metric: Any) -> None:
     @given(tied, st.lists(st.integers(0, 7), min_size=1, max_size=90), st.integers(0, 7), st.integers(1, 100))
     @example([[1.0, 0.0, 0.0]], [0] * 130, 0, 130)
     def check(pool: list[list[float]], copies: list[int], asked: int, wanted: int) -> None:
         stored = [pool[copy % len(pool)] for copy in copies]
         query = QueryVector(floats_of(pool[asked % len(pool)], 3), metric)
         raw = raw_of(stored)
-        assert found(filled(stored, known=known), query, raw, wanted) == searched_over_all(query, raw, wanted)
+        assert filled(raw).best(query, wanted) == searched_over_all(query, raw, wanted)
 
     check()
 
