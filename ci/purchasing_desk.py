@@ -153,17 +153,17 @@ async def fill_others(database: Database, tenant: str = "default") -> None:
     messages += [tool_answer("c1", "query", '{"rows": 29}'), message("assistant", REPORT)]
     for at in (2, 3, 4):
         new = agents.prepared(state_after(messages[:at], 0.6 + at / 20), f"report-{at}", {"channel": "internal"})
-        await agents.save_once(FORMATTED, new)
+        agents.save_once(FORMATTED, new)
     long = []
     for hour in range(180):
         long.append(message("user", f"Hour {hour}: what happened in the warehouse?"))
         long.append(message("assistant", f"{hour % 7} parcels left, {hour % 3} were returned. " + "All is quiet. " * 4))
         if hour % 9 == 0 or hour > 175:
             new = agents.prepared(state_after(long, 0.5 + hour / 400), f"hour-{hour}", {"channel": "internal"})
-            await agents.save_once(LONG, new)
+            agents.save_once(LONG, new)
     failing = [message("user", "Print the labels of today's parcels."), tool_calling("p1", "print", labels=12)]
     state = state_after(failing, 0.2) | {"errors": ["Tool print failed: the printer is out of paper."]}
-    await agents.save_once("labels-2026-11-26", agents.prepared(state, "labels-1", {"channel": "internal"}))
+    agents.save_once("labels-2026-11-26", agents.prepared(state, "labels-1", {"channel": "internal"}))
     store = CheckpointStore(database, tenant=tenant)
     for count, name in enumerate(("first", "second"), 1):
         answer = f"I will remember the milk, the bread and the {'cheese' if count == 1 else 'butter'} for tomorrow."

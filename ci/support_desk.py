@@ -145,7 +145,7 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
     for name, (question, channel, confidence) in OTHERS.items():
         messages = [message("user", question), message("assistant", "Let me look that up for you.")]
         new = agents.prepared(state_after(messages, confidence), f"{name[:16]}-1", {"channel": channel})
-        yield name, await agents.save_once(name, new)
+        yield name, agents.save_once(name, new)
     kept = 0
     fork = ""
     for messages, step in ((BEGINNING + REPLACED, "a"), (BEGINNING + REFUNDED, "b")):
@@ -158,7 +158,7 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
             state = state_after(messages[:at], round(sure, 2))
             new = agents.prepared(state, f"01HZX9{step.upper()}{kept:02d}K3", metadata, parent)
             parent = None
-            saved = await agents.save_once(THREAD, new)
+            saved = agents.save_once(THREAD, new)
             fork = saved if at == len(BEGINNING) else fork
             yield THREAD, saved
 

@@ -56,8 +56,7 @@ MAX_KEY_BYTES = 65_536
 #: clients (Locus' is 30 s), so that they receive the error.
 RETRY_DEADLINE_S = 10.0
 
-#: Default number of seconds beyond a request's deadline after which the server ends its SELECTs. The service ends them
-#: itself, unless its process was killed.
+#: Default number of seconds beyond a request's deadline after which the server ends its SELECTs.
 ENDED_BY_SERVER_S = 5.0
 
 
@@ -144,12 +143,6 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="COUNT",
         help="number of serving processes, each with its own connections and limits (1)",
-    )
-    parser.add_argument(
-        "--processes",
-        type=int,
-        metavar="COUNT",
-        help="most processes of each worker for requests that may take long, started on demand (4); 0 for none",
     )
 
 
@@ -280,10 +273,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     given = {
         "body_bytes": arguments.max_body_bytes,
         "requests": arguments.max_requests,
-        "processes": arguments.processes,
     }
-    if arguments.max_body_bytes is not None:
-        given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
     return Limits(**{name: value for name, value in given.items() if value is not None})
 
 

@@ -10,10 +10,10 @@ uses a library's own types.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -49,18 +49,32 @@ class Traffic:
         round_trips: Packets sent that expect an answer.
         sent_bytes: Bytes of commands, before TLS; logging in is not counted.
         received_bytes: Bytes of answers, likewise.
-        most_received: Limit of `received_bytes`; `ReadLimitReached` is raised beyond it.
     """
 
     round_trips: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
-    most_received: float = field(default=inf, compare=False)
 
     def clear(self) -> None:
-        """Set all counts to zero, and remove the limit."""
+        """Set all counts to zero."""
         self.round_trips = self.sent_bytes = self.received_bytes = 0
-        self.most_received = inf
+
+
+class CallWatch(Protocol):
+    """Is told of the calls that blocking connections make in the context of `WATCH`."""
+
+    def begin(self) -> None:
+        """Called before the thread waits for the server."""
+
+    def received(self, size: int) -> None:
+        """Called with the size of each received piece of the answer; may raise `ReadLimitReached`."""
+
+    def end(self) -> None:
+        """Called when the answer is complete."""
+
+
+#: Watches the calls of blocking connections; None if nothing does.
+WATCH: ContextVar[CallWatch | None] = ContextVar("WATCH", default=None)
 
 
 class DriverError(Exception):
@@ -103,7 +117,7 @@ class ConnectionLost(DriverError):
 
 
 class ReadLimitReached(DriverError):
-    """An answer exceeds `Traffic.most_received`; the connection was dropped.
+    """An answer exceeds the limit of a `CallWatch`; the connection was dropped.
 
     Args:
         limit_bytes: The limit.

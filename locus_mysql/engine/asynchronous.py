@@ -16,7 +16,6 @@ from .execution import Execution
 from .loops import run_awaited
 from .operation import Operation
 from .pool import Pool
-from .read_limit import READ_LIMIT
 from .sides import AwaitedSide
 
 T = TypeVar("T")
@@ -42,9 +41,8 @@ class AsyncEngine:
         reset_at_fork(self)
 
     async def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
-        """Like `SyncEngine.run`. `read_limit.limited_reads` limits what may be read."""
-        limit = READ_LIMIT.get()
-        return await run_awaited(self._execution.run(self._pool_here(), operation, schema, ddl_mode, limit))
+        """Like `SyncEngine.run`."""
+        return await run_awaited(self._execution.run(self._pool_here(), operation, schema, ddl_mode))
 
     @property
     def server(self) -> Endpoint:

@@ -22,12 +22,11 @@ from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
-from .commands import CommandGenerator, Compute, Sleep, Wait
+from .commands import CommandGenerator, Compute, Sleep
 from .counters import Counters
 from .group_commit import QueuedWrite, SendAlone
 from .operation import Batch, Computation, Deferred, Operation, Pause, Results, Undone
 from .pool import Pool
-from .read_limit import ReadLimit
 from .retry import Retry, unexpected
 from .servers import ServerConnection
 from .sides import Side
@@ -66,7 +65,6 @@ class Execution:
         operation: Operation[T],
         schema: Schema | None,
         ddl_mode: DDLMode,
-        limit: ReadLimit | None = None,
     ) -> CommandGenerator[T]:
         """Carry out an operation.
 
@@ -75,41 +73,36 @@ class Execution:
             operation: The operation.
             schema: The tables it needs. They are created or checked before the first operation that needs them.
             ddl_mode: Whether they may be created; see `ensure_schema`.
-            limit: The limit on reads from the database; None for no limit.
         """
         if schema is not None and ddl_mode == "off":
-            return self._drive_unchecked(pool, operation, schema, limit)
+            return self._drive_unchecked(pool, operation, schema)
         last_schema, last_mode = self._last
         if schema is None or (schema is last_schema and ddl_mode == last_mode):
-            return self._drive(pool, operation, limit, creates_tables=schema is not None and ddl_mode == "create")
-        return self._ensure_and_drive(pool, operation, schema, ddl_mode, limit)
+            return self._drive(pool, operation, creates_tables=schema is not None and ddl_mode == "create")
+        return self._ensure_and_drive(pool, operation, schema, ddl_mode)
 
     def _ensure_and_drive(
-        self, pool: Pool, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
+        self, pool: Pool, operation: Operation[T], schema: Schema, ddl_mode: DDLMode
     ) -> CommandGenerator[T]:
         creates = ddl_mode == "create"
         if (schema, ddl_mode) not in self._ready:
-            yield from self._drive(pool, ensure_schema(self._config, schema, ddl_mode), limit, creates_tables=creates)
+            yield from self._drive(pool, ensure_schema(self._config, schema, ddl_mode), creates_tables=creates)
             self._ready.add((schema, ddl_mode))
         self._last = schema, ddl_mode
-        return (yield from self._drive(pool, operation, limit, creates_tables=creates))
+        return (yield from self._drive(pool, operation, creates_tables=creates))
 
-    def _drive_unchecked(
-        self, pool: Pool, operation: Operation[T], schema: Schema, limit: ReadLimit | None
-    ) -> CommandGenerator[T]:
+    def _drive_unchecked(self, pool: Pool, operation: Operation[T], schema: Schema) -> CommandGenerator[T]:
         """Carry out an operation without checking its tables first.
 
         If rows or tables are not as expected, check whether another version made them: then nothing is damaged.
         """
         try:
-            return (yield from self._drive(pool, operation, limit))
+            return (yield from self._drive(pool, operation))
         except (CorruptCheckpoint, SchemaMismatch):
-            yield from self._drive(pool, find_other_layout(self._config, schema), limit)
+            yield from self._drive(pool, find_other_layout(self._config, schema))
             raise
 
-    def _drive(
-        self, pool: Pool, operation: Operation[T], limit: ReadLimit | None, *, creates_tables: bool = False
-    ) -> CommandGenerator[T]:
+    def _drive(self, pool: Pool, operation: Operation[T], *, creates_tables: bool = False) -> CommandGenerator[T]:
         """Run an operation: execute each batch it yields and send back the results."""
         retry = Retry(self._config, reached_before=self._reached, creates_tables=creates_tables)
         try:
@@ -117,7 +110,7 @@ class Execution:
             while True:
                 try:
                     if batch.statements:
-                        results = yield from self._execute(pool, batch, retry, limit)
+                        results = yield from self._execute(pool, batch, retry)
                     else:
                         results = yield from self._without_statements(pool, batch)
                 except Exception as error:
@@ -139,14 +132,14 @@ class Execution:
         elif isinstance(batch, Computation):
             yield Compute(batch.work)
         elif isinstance(batch, Deferred) and batch.work is not None:
-            work, background = self._drive(pool, batch.work, None), pool.background
+            work, background = self._drive(pool, batch.work), pool.background
             if background.ready:
                 background.start(work)
             else:
                 yield from work
         return Results((), batch)
 
-    def _execute(self, pool: Pool, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
+    def _execute(self, pool: Pool, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
         """Send a batch, and repeat it if it may succeed later.
 
         Raises:
@@ -159,15 +152,15 @@ class Execution:
         retry.begin_batch()
         if batch.outcome_query is not None:
             pool.background.writes += 1
-        if batch.lock and self._config.pipeline and limit is None and not retry.fate_unknown:
+        if batch.lock and self._config.pipeline and not retry.fate_unknown:
             return (yield from self._execute_write(pool, batch, retry))
-        return (yield from self._execute_alone(pool, batch, retry, limit))
+        return (yield from self._execute_alone(pool, batch, retry))
 
     def _execute_write(self, pool: Pool, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
         """Send a write; in one transaction with others if it, or they, must wait for a connection."""
         write, wait_s = QueuedWrite(batch), None
         try:
-            results = yield from pool.lend(lambda lent: self._attempt(lent, batch, retry, None), write=write)
+            results = yield from pool.lend(lambda lent: self._attempt(lent, batch, retry), write=write)
         except DriverError as error:
             wait_s = self._wait_after(retry, error)
         else:
@@ -179,34 +172,28 @@ class Execution:
                 wait_s = self._wait_after(retry, outcome)
             elif outcome is not None and not isinstance(outcome, SendAlone):
                 return Results(outcome, batch)
-        return (yield from self._execute_alone(pool, batch, retry, None, wait_s))
+        return (yield from self._execute_alone(pool, batch, retry, wait_s))
 
     def _execute_alone(
         self,
         pool: Pool,
         batch: Batch,
         retry: Retry,
-        limit: ReadLimit | None,
         wait_s: float | None = None,
     ) -> CommandGenerator[Results]:
         """Send a batch after a wait, if it failed before, until it succeeds or cannot succeed."""
         while True:
             if wait_s is not None:
                 yield Sleep(wait_s)
-            if limit is not None:
-                yield Wait(limit.enter)
             try:
                 return (
                     yield from pool.lend(
-                        lambda lent: self._attempt(lent, batch, retry, limit),
+                        lambda lent: self._attempt(lent, batch, retry),
                         tested=wait_s is not None,
                     )
                 )
             except DriverError as error:
                 wait_s = self._wait_after(retry, error)
-            finally:
-                if limit is not None:
-                    limit.leave()
 
     def _wait_after(self, retry: Retry, error: DriverError) -> float:
         wait_s = retry.wait_after(error)
@@ -218,15 +205,12 @@ class Execution:
         lent: ServerConnection,
         batch: Batch,
         retry: Retry,
-        limit: ReadLimit | None,
     ) -> CommandGenerator[Results]:
         """Execute a batch once. If an earlier attempt may have been executed, check that first.
 
         If it failed for lack of memory for temporary tables, it is executed again with these on disk.
         """
         self._reached = True
-        if limit is not None:
-            limit.set_at(lent.connection, batch)
         if retry.fate_unknown:
             retry.check_deadline()
             if batch.outcome_query is not None:
@@ -243,6 +227,4 @@ class Execution:
                     yield from roll_back(lent)
                 if on_disk or not lent.on_disk or lent.connection.closed:
                     raise
-        if limit is not None:
-            limit.count(lent.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)

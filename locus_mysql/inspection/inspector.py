@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar, Unpack
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..dialect import Schema
 from ..dialect.schema import describe_all
-from ..engine.bounded_executor import BoundedExecutor
+from ..engine.bootstrap import DDLMode
 from ..engine.layout_checks import check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
@@ -51,9 +51,6 @@ from ..runtime.sealing import fetching_keys
 from .differences import difference
 
 T = TypeVar("T")
-
-#: Runs comparisons of states.
-COMPARING = BoundedExecutor("locus-mysql differences", threads=2)
 
 
 class Inspector:
@@ -103,7 +100,7 @@ class Inspector:
             OlderLayout, NewerLayout, UnreleasedLayout: Tables of a family are those of another version.
         """
         schemas = {name: family.schema(self.config) for name, family in self._families.items()}
-        tables = await self.database.asynchronous.run(fetch(describe_all(tuple(schemas.values()))))
+        tables = await self._send(fetch(describe_all(tuple(schemas.values()))))
         comments = {table.name.casefold(): table.comment or "" for table in tables}
         return [name for name, schema in schemas.items() if self._has_tables(schema, comments)]
 
@@ -168,7 +165,7 @@ class Inspector:
         if len(thread_ids) > PAGE_LIMIT:
             raise InvalidInput(f"Previews of {len(thread_ids)} threads were requested; the limit is {PAGE_LIMIT:,}.")
         checked = [check_thread_id(thread_id) for thread_id in thread_ids]
-        return await asyncio.to_thread(await self._run(source, source.previews(checked)))
+        return await self._compute(await self._run(source, source.previews(checked)))
 
     async def history(
         self,
@@ -217,8 +214,7 @@ class Inspector:
         made = await self._run(source, source.state(thread_id, checkpoint_id, namespace, at, partly=window is not None))
         if made is None:
             return None
-        # A very long conversation takes seconds, which must not block the event loop.
-        return await asyncio.to_thread(_with_messages, made, window)
+        return await self._compute(_with_messages, made, window)
 
     async def differences(
         self, family: str, thread_id: str, before_id: str, after_id: str, *, namespace: str = ""
@@ -239,7 +235,7 @@ class Inspector:
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)
-        return await COMPARING.run(difference, *views)  # a very long conversation takes seconds
+        return await self._compute(difference, *views)
 
     async def states(self, family: str, thread_id: str, limit: int = 100, *, at: datetime | None = None) -> list[Turn]:
         """Return confidence, tokens and iterations of the newest states of a thread, oldest first.
@@ -253,7 +249,7 @@ class Inspector:
             at: Only checkpoints saved until this time, which has a time zone.
         """
         source = self._source(family)
-        return await asyncio.to_thread(await self._run(source, source.turns(thread_id, limit, at)))
+        return await self._compute(await self._run(source, source.turns(thread_id, limit, at)))
 
     async def search(self, query: str, *, family: str = "agents", limit: int = 20) -> list[Hit]:
         """Return checkpoints whose messages contain words, best first.
@@ -264,7 +260,7 @@ class Inspector:
             InvalidInput: The tables have no full-text index.
         """
         source = self._source(family)
-        return await asyncio.to_thread(await self._run(source, source.search(query, limit)))
+        return await self._compute(await self._run(source, source.search(query, limit)))
 
     async def by_metadata(self, key: str, value: Any, *, family: str = "agents", limit: int = 50) -> list[Tagged]:
         """Return checkpoints whose metadata contains a value under a top-level key, newest first.
@@ -294,14 +290,14 @@ class Inspector:
         """
         found = find_family(family)
         stored = found.maintenance(self.config).stored()
-        return await self.database.asynchronous.run(stored, found.schema(self.config), "validate")
+        return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:
         """Return the items of a family without threads by the day of their creation; None if it does not count them."""
         found = find_family(family)
         if not isinstance(found, ShowsGrowth):
             return None
-        return await self.database.asynchronous.run(found.growth(self.config), found.schema(self.config), "validate")
+        return await self._send(found.growth(self.config), found.schema(self.config), "validate")
 
     def turns_at_once(self, family: str) -> int:
         """Return the number of turns that a page reads to find when each message was first saved."""
@@ -319,7 +315,7 @@ class Inspector:
         if not wanted:
             return {}
         queries = {family: self._source(family).markers(ids) for family, ids in wanted.items()}
-        results = await self.database.asynchronous.run(_asked(Batch(tuple(queries.values()), atomic=False)))
+        results = await self._send(_asked(Batch(tuple(queries.values()), atomic=False)))
         return {
             (family, row.thread_id): row.marker.hex() if isinstance(row.marker, bytes) else row.marker
             for family, query in queries.items()
@@ -363,8 +359,7 @@ class Inspector:
 
         async def answer(step: EmbedTexts | Operation[Any]) -> Any:
             if isinstance(step, EmbedTexts):
-                assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
-                return await embed_awaited(self._embed, step)
+                return await self._embedded(step)
             return await self._run(self._memories, step)
 
         return await drive_awaited(self._memories.search(query, namespace_prefix, limit=limit, way=way), answer)
@@ -403,8 +398,20 @@ class Inspector:
         return source
 
     async def _run(self, source: HasTables, operation: Operation[T]) -> T:
-        steps = fetching_keys(operation, self.config)
-        return await self.database.asynchronous.run(steps, source.schema, "validate")
+        return await self._send(fetching_keys(operation, self.config), source.schema, "validate")
+
+    async def _send(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
+        """Run an operation."""
+        return await self.database.asynchronous.run(operation, schema, ddl_mode)
+
+    async def _compute(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Do work that may take seconds for a very long conversation, which must not block the event loop."""
+        return await asyncio.to_thread(work, *arguments)
+
+    async def _embedded(self, step: EmbedTexts) -> Sequence[Any]:
+        """Embed queries."""
+        assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
+        return await embed_awaited(self._embed, step)
 
 
 class HasTables(Protocol):

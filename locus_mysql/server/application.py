@@ -8,9 +8,12 @@ from typing import Unpack
 
 from pydantic import SecretStr
 from starlette.applications import Starlette
-from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.types import Lifespan
 
 from ..config import Keywords, MySQLConfig
+from ..drivers.registry import find_driver
 from ..errors import ConfigError
 from ..families.memories.embedding import EmbedFunction
 from ..runtime.database import Database, share
@@ -24,10 +27,13 @@ from .hosts import Hosts
 from .limits import Limits
 from .locus import locus_endpoints
 from .metrics_page import MetricsAccess, metrics_endpoint
-from .pages.endpoints import pages_router
-from .routing import Router
+from .pages.endpoints import pages_group
+from .problems import Problem
+from .requests import Requests
+from .routing import Group, explain_no_route, explain_problem
 from .services import Services
 from .tokens import Tokens
+from .turns import Turns
 
 
 def create_app(
@@ -77,58 +83,41 @@ def create_app(
     if tokens is not None and "tenant" in options:
         raise ConfigError("Each token names its own tenant. Leave out either the tenant or the tokens.")
     database, config, owned = share(where, options)
+    if not getattr(find_driver(config.driver), "blocks", True):
+        raise ConfigError(
+            f"Driver {config.driver!r} has no synchronous side, which the service needs. Use driver='mysql-connector' "
+            "or 'pymysql'."
+        )
     services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims, model=model)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
     api = [*health_endpoints(authenticate), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
     described = openapi_endpoint(api, limits, secured=tokens is not None)
     beside = [] if metrics is None else [metrics_endpoint(metrics)]
-    routers = [Router([*api, described, *beside], authenticate)]
+    groups = [Group([*api, described, *beside], authenticate)]
     if inspector:
-        routers.append(pages_router(tokens, anyone, cookie_key))
+        groups.append(pages_group(tokens, anyone, cookie_key))
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
-    # One connection is left for work outside of requests: live pages and health checks.
-    dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
-    app = Application(dispatcher, lifespan=_lifespan(dispatcher, services, database if owned else None))
-    app.state.services, app.state.limits = services, limits  # `running.run` reads the limits
+    dispatcher = Dispatcher(limits, Turns(limits.requests, database.config.pool_size))
+    app = Starlette(
+        routes=dispatcher.routes(groups),
+        middleware=[Middleware(Requests, allowed, limits.send_s)],
+        exception_handlers={Problem: explain_problem, HTTPException: explain_no_route},
+        lifespan=_lifespan(services, database if owned else None),
+    )
+    app.router.redirect_slashes = False
+    app.state.services, app.state.limits, app.state.groups = services, limits, groups
     return app
 
 
-def _lifespan(dispatcher: Dispatcher, services: Services, owned: Database | None) -> Lifespan[Starlette]:
-    """Return the lifespan of an application, at whose end its processes and its own database are closed."""
+def _lifespan(services: Services, owned: Database | None) -> Lifespan[Starlette]:
+    """Return the lifespan of an application, at whose end its own database is closed."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
         services.stopping.set()
-        if dispatcher.processes is not None:
-            await dispatcher.processes.close()
         if owned is not None:
             await owned.aclose()
 
     return lifespan
-
-
-class Application(Starlette):
-    """A Starlette application that passes every request to one dispatcher.
-
-    Starlette's own routes decode a path before they match it, and its middleware would never see an error.
-
-    Args:
-        dispatcher: Answers the requests.
-        lifespan: As in Starlette.
-    """
-
-    def __init__(self, dispatcher: Dispatcher, lifespan: Lifespan[Starlette]) -> None:
-        super().__init__(lifespan=lifespan)
-        self.dispatcher = dispatcher
-
-    def build_middleware_stack(self) -> ASGIApp:
-        """Return the dispatcher within the middleware that users added."""
-        app: ASGIApp = self._answer
-        for middleware, args, kwargs in reversed(self.user_middleware):
-            app = middleware(app, *args, **kwargs)
-        return app
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self.dispatcher if scope["type"] == "http" else self.router)(scope, receive, send)

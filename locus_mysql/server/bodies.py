@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -13,12 +13,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import Request
 
-from ..engine.bounded_executor import BoundedExecutor
 from .limits import Limits
 from .problems import Problem, invalid
 
 M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
 
 #: The largest number of fields in a query: the labels of the longest namespace, and some other fields.
 FIELDS_LIMIT = 550
@@ -32,15 +30,8 @@ FORM_BYTES = 65_536
 #: Messages for callers who know neither Python nor this package's classes.
 _WORDS = dict.fromkeys(("dict_type", "model_type"), "Input should be an object")
 
-#: Size of a body, in bytes, above which parsing and encoding run in a thread, so that other requests do not wait.
-LARGE_BYTES = 500_000
-
-#: The largest number of commas and opening brackets of a body that counts as small: parsing and encoding take longer
-#: for more values, hardly for longer texts.
-SMALL_VALUES = 8_192
-
-#: One thread, as two would compete for Python's global lock, and all other requests would wait for both.
-LARGE = BoundedExecutor("locus-mysql bodies", threads=1)
+#: Size of a body, in bytes, above which it is read only when the request's turn has come.
+LARGE_BYTES = 131_072
 
 #: Seconds for which the rest of a refused request is read, so that its client receives the answer.
 DRAIN_S = 2.0
@@ -53,6 +44,11 @@ class ClientGone(Exception):
 def has_body(request: Request) -> bool:
     """Return whether a request announces a body."""
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def announces_large(request: Request) -> bool:
+    """Return whether the body of a request may be large."""
+    return has_body(request) and int(request.headers.get("content-length", LARGE_BYTES + 1)) > LARGE_BYTES
 
 
 def check_head(request: Request) -> None:
@@ -83,9 +79,7 @@ def check_no_body(request: Request) -> None:
         raise Problem(400, "unexpected_body", f"This endpoint takes no body with {request.method}.")
 
 
-async def read_body(
-    request: Request, media_type: str, limit: int, limits: Limits, hold: Callable[[int], None]
-) -> bytes:
+async def read_body(request: Request, media_type: str, limit: int, limits: Limits) -> bytes:
     """Read the whole body of a request.
 
     Args:
@@ -93,8 +87,6 @@ async def read_body(
         media_type: The required media type.
         limit: The largest size in bytes.
         limits: The limits, among them the longest time for reading it.
-        hold: Called with the announced size, else with the size of every chunk; raises `Problem` if the quota is used
-            up.
 
     Raises:
         Problem: The body is of another type, too large, or too slow.
@@ -112,7 +104,6 @@ async def read_body(
     too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.")
     if declared > limit:
         raise too_large
-    hold(declared)
     pieces, size = [], 0
     try:
         async with asyncio.timeout(limits.body_s):
@@ -124,33 +115,12 @@ async def read_body(
                 size += len(piece)
                 if size > limit:
                     raise too_large
-                if not declared:
-                    hold(len(piece))
                 pieces.append(piece)
                 if not message.get("more_body", False):
                     request.state.body_ended = True
-                    request.state.body_bytes = size
                     return b"".join(pieces)
     except TimeoutError:
         raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
-
-
-def is_small(body: bytes, most_bytes: int) -> bool:
-    """Return whether a body can be parsed and encoded in the service's own process without delaying other requests."""
-    if len(body) > most_bytes:
-        return False
-    return len(body) <= SMALL_VALUES or sum(body.count(mark) for mark in b",[{") <= SMALL_VALUES
-
-
-async def call_unblocked(request: Request, work: Callable[..., T], *arguments: object) -> T:
-    """Call a function whose time grows with the request's body; for a large body, call it in a thread.
-
-    Each step, such as parsing, may hold Python's global lock throughout. In a thread, other requests wait for the
-    longest step at most, not for all of them.
-    """
-    if request.state.body_bytes <= LARGE_BYTES:
-        return work(*arguments)
-    return await LARGE.run(work, *arguments)
 
 
 def json_of(body: bytes, limits: Limits) -> Any:
@@ -159,10 +129,10 @@ def json_of(body: bytes, limits: Limits) -> Any:
     Raises:
         Problem: The body is not JSON by RFC 8259 in UTF-8 with at most 200 levels, or holds too many values.
     """
-    if (
-        body.count(b"[") + body.count(b"{") > limits.values
-    ):  # counts brackets within texts as well, which is cheaper than parsing
-        raise Problem(413, "body_too_large", f"The body holds more than {limits.values} lists and objects.")
+    # Counts those within texts as well, which is cheaper than parsing.
+    if body.count(b"[") + body.count(b"{") > limits.values or body.count(b",") > 10 * limits.values:
+        what = f"{limits.values} lists and objects, or than {10 * limits.values} commas"
+        raise Problem(413, "body_too_large", f"The body holds more than {what}.")
     try:
         return from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:

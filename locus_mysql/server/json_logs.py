@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
-from .dispatching import FIELDS
+from .requests import FIELDS
 
 
 class JsonFormatter(logging.Formatter):

@@ -7,6 +7,7 @@ ids are refused, as no client could request them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -16,19 +17,14 @@ from starlette.responses import Response
 
 from ..integrations.locus.family import AGENTS
 from .api.models import Gone
-from .bodies import call_unblocked
 from .json_responses import answer, answer_text
 from .problems import Problem, invalid, not_found
-from .routing import Endpoint, Handler
+from .routing import Endpoint
 from .services import services_of, tenant_of
 
 #: The largest number of ids in an answer. A larger limit is reduced to it, as Locus' client would take an error for a
 #: thread without checkpoints.
 MOST_LISTED = 100_000
-
-#: The largest save in the service's own process, in bytes. In a request process, whose cache has older states, it takes
-#: twice as long.
-SMALL_STATE_BYTES = 131_072
 
 #: Prefixes of the paths of a thread's checkpoints, with the thread's id where the path cannot contain it.
 _PLACES = (("/threads/{thread_id}/checkpoints", None), ("/threads/checkpoints", "."), ("/checkpoints", ".."))
@@ -92,7 +88,7 @@ def locus_endpoints() -> list[Endpoint]:
         endpoints += [
             Endpoint(
                 "POST", path, _of(thread_id, save), "write", "Save a state as the newest checkpoint of a thread",
-                body=NewCheckpoint, answer=Saved, small_bytes=SMALL_STATE_BYTES,
+                body=NewCheckpoint, answer=Saved,
             ),
             Endpoint(
                 "GET", path, _of(thread_id, list_checkpoints), "read", "List the ids of a thread's checkpoints, "
@@ -115,19 +111,19 @@ def locus_endpoints() -> list[Endpoint]:
     return endpoints
 
 
-def _of(thread_id: str | None, handler: Handler) -> Handler:
+def _of(thread_id: str | None, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
     """Return a handler for a path that means this thread without naming it."""
     if thread_id is None:
         return handler
 
-    async def handle(request: Request) -> Response:
+    def handle(request: Request) -> Response:
         request.path_params["thread_id"] = thread_id
-        return await handler(request)
+        return handler(request)
 
     return handle
 
 
-async def save(request: Request) -> Response:
+def save(request: Request) -> Response:
     """Save a state. A repeated request with the same content changes nothing and gets the same answer."""
     new: NewCheckpoint = request.state.body
     thread_id = request.path_params["thread_id"]
@@ -137,31 +133,31 @@ async def save(request: Request) -> Response:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, because no path can contain it.")
     threads = services_of(request).threads(tenant_of(request))
     checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
-    prepared = await call_unblocked(request, threads.prepared, new.state, checkpoint_id, new.metadata, new.parent_id)
-    return answer({"checkpoint_id": await threads.save_once(thread_id, prepared)})
+    prepared = threads.prepared(new.state, checkpoint_id, new.metadata, new.parent_id)
+    return answer({"checkpoint_id": threads.save_once(thread_id, prepared)})
 
 
-async def load(request: Request) -> Response:
+def load(request: Request) -> Response:
     """Return the state of a checkpoint, as it was saved."""
     threads = services_of(request).threads(tenant_of(request))
     thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params["checkpoint_id"]
-    text = await threads.load_text(thread_id, checkpoint_id)
+    text = threads.load_text(thread_id, checkpoint_id)
     if text is None:
         raise not_found("checkpoint")
     return answer_text(b'{"state":%b}' % text)
 
 
-async def list_checkpoints(request: Request) -> Response:
+def list_checkpoints(request: Request) -> Response:
     """Return the ids of a thread's checkpoints; none for an unknown thread."""
     threads = services_of(request).threads(tenant_of(request))
     thread_id, limit = request.path_params["thread_id"], request.state.query.limit
-    return answer({"checkpoints": await threads.list_checkpoints(thread_id, limit)})
+    return answer({"checkpoints": threads.list_checkpoints(thread_id, limit)})
 
 
-async def delete(request: Request) -> Response:
+def delete(request: Request) -> Response:
     """Delete a checkpoint, or a thread."""
     threads = services_of(request).threads(tenant_of(request))
     thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params.get("checkpoint_id")
-    if not await threads.delete(thread_id, checkpoint_id):
+    if not threads.delete(thread_id, checkpoint_id):
         raise not_found("thread" if checkpoint_id is None else "checkpoint")
     return answer({"deleted": True})

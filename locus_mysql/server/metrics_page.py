@@ -28,4 +28,4 @@ def metrics_endpoint(access: MetricsAccess) -> Endpoint:
         return Response(await services_of(request).metrics.text(), media_type=_CONTENT_TYPE)
 
     summary = "The state of the service in Prometheus' text format"
-    return Endpoint("GET", "/metrics", metrics, "open" if access == "open" else "read", summary, runs="event_loop")
+    return Endpoint("GET", "/metrics", metrics, "open" if access == "open" else "read", summary)

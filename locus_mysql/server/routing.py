@@ -1,8 +1,7 @@
-"""`Endpoint` and `Router`: find the handler of a request.
+"""`Endpoint` and `Group`: the service's requests, and how their errors are explained.
 
 A path is split as it was sent, and each segment is decoded separately. So an id may contain slashes, dots, percent
-signs and any other character. Frameworks decode the whole path first, and cannot distinguish a slash within an id from
-one between two segments.
+signs and any other character.
 """
 
 from __future__ import annotations
@@ -10,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_origin
+from typing import Any, Literal, TypeAlias, cast, get_origin
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,17 +24,14 @@ from .json_responses import answer
 from .problems import Problem, explained, invalid, not_found
 from .services import services_of
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+#: Carries out a request in a worker thread, or, if it is a coroutine function, in the event loop.
+Handler: TypeAlias = Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]
 
 #: Identifies the caller of a request, or raises `Problem`.
 Authenticate: TypeAlias = Callable[[Request], Caller]
 
 #: Makes the response for a request, a problem and the request's id.
 Explain: TypeAlias = Callable[[Request, Problem, str], Response]
-
-#: Where a service with request processes carries out a request: in its own process; in its own process unless the
-#: request is large; or in a request process.
-Runs: TypeAlias = Literal["event_loop", "unless_large", "subprocess"]
 
 #: The access that an endpoint needs: none, a token, or a token that may write.
 Access: TypeAlias = Literal["open", "read", "write"]
@@ -58,11 +56,6 @@ class Endpoint:
         body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
             endpoint, as bytes in ``request.state.body``.
         answer: The model, or type, of the answer, for the description of the API.
-        runs: Where it is carried out. ``"event_loop"`` is for requests that are always small, or need data
-            that only the service's own process has; ``"subprocess"`` for requests that may read or compute much for a
-            short answer.
-        small_bytes: The largest body that may be carried out in the service's own process, in bytes. One of many values
-            may not, whatever its size (`bodies.is_small`).
         family: The family whose tables the endpoint uses; None if it uses no tables, or checks for them itself.
         without_tables: The answer while these tables do not exist: a body for programs; or a noun, such as ``thread``,
             for an answer that it was not found. None for a write that creates them.
@@ -76,8 +69,6 @@ class Endpoint:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | Literal["form"] | None = None
     answer: Any = None
-    runs: Runs = "unless_large"
-    small_bytes: int = 65_536
     family: Family | None = None
     without_tables: Mapping[str, Any] | str | None = None
     #: The template's parts.
@@ -91,14 +82,14 @@ class Endpoint:
         lists = frozenset(name for name, one in fields.items() if get_origin(one.annotation) is list)
         object.__setattr__(self, "lists", lists)
 
-    async def respond(self, request: Request) -> Response:
-        """Handle a request; while the family's tables do not exist, answer that nothing is stored.
+    def respond(self, request: Request) -> Response:
+        """Handle a request in a worker thread; while the family's tables do not exist, answer that nothing is stored.
 
         Raises:
             Problem: The requested object is not found, or the tables do not exist and may not be created.
         """
-        if self.family is None or await services_of(request).tables_exist(self.family) or self.without_tables is None:
-            return await self.handler(request)
+        if self.family is None or services_of(request).tables_exist(self.family) or self.without_tables is None:
+            return cast(Response, self.handler(request))
         if isinstance(self.without_tables, str):
             raise not_found(self.without_tables)
         return answer(self.without_tables)
@@ -137,7 +128,8 @@ def explained_as_json(_request: Request, problem: Problem, request_id: str) -> R
     return explained(problem, request_id)
 
 
-class Router:
+@dataclass(frozen=True, slots=True)
+class Group:
     """A group of endpoints: the API's, or the pages'.
 
     Args:
@@ -146,50 +138,51 @@ class Router:
         explain: Makes the response for a problem, from the request, the problem and the request's id.
     """
 
-    def __init__(
-        self,
-        endpoints: Sequence[Endpoint],
-        authenticate: Authenticate,
-        explain: Explain = explained_as_json,
-    ) -> None:
-        self.endpoints = list(endpoints)
-        #: By the number of segments; those with the fewest names first, as they take precedence.
-        self._by_length: dict[int, list[Endpoint]] = {}
-        for endpoint in sorted(self.endpoints, key=lambda one: one.template.count("{")):
-            self._by_length.setdefault(len(endpoint.segments), []).append(endpoint)
-        self.authenticate = authenticate
-        self.explain = explain
-
-    def find(self, method: str, segments: Sequence[str]) -> tuple[Endpoint, dict[str, str]] | None:
-        """Return the endpoint for a request and its path parameters; None if the path is unknown here.
-
-        Raises:
-            Problem: The path exists, but not with this method.
-        """
-        wanted = "GET" if method == "HEAD" else method
-        methods = set()
-        for endpoint in self._by_length.get(len(segments), ()):
-            if (found := _matched(endpoint.segments, segments)) is not None:
-                if endpoint.method == wanted:
-                    return endpoint, found
-                methods.add(endpoint.method)
-        if not methods:
-            return None
-        allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
-        raise Problem(
-            405,
-            "method_not_allowed",
-            f"This path allows: {', '.join(allowed)}.",
-            headers={"Allow": ", ".join(allowed)},
-        )
+    endpoints: Sequence[Endpoint]
+    authenticate: Authenticate
+    explain: Explain = explained_as_json
 
 
-def _matched(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
-    """Return the path parameters of a template; None if the segments do not match."""
-    found = {}
-    for part, segment in zip(template, segments, strict=True):
-        if part.startswith("{"):
-            found[part[1:-1]] = segment
-        elif part != segment:
-            return None
-    return found
+def explanation(request: Request, problem: Problem) -> Response:
+    """Return the response for a problem: as the group of the endpoint explains it, else a page for browsers."""
+    group: Group | None = getattr(request.state, "group", None)
+    if group is None:
+        groups: Sequence[Group] = request.app.state.groups
+        group = groups[-1 if "text/html" in request.headers.get("accept", "") else 0]
+    return group.explain(request, problem, request.state.request_id)
+
+
+async def explain_problem(request: Request, problem: Exception) -> Response:
+    """Explain a problem; a handler of exceptions."""
+    assert isinstance(problem, Problem)  # noqa: S101 - it is registered for these only
+    return explanation(request, problem)
+
+
+async def explain_no_route(request: Request, error: Exception) -> Response:
+    """Explain that no endpoint has this path, or this method; a handler of Starlette's exceptions."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these only
+    if error.status_code != 405:
+        return explanation(request, not_found("path"))
+    allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
+    message = f"This path allows: {allowed}."
+    return explanation(request, Problem(405, "method_not_allowed", message, headers={"Allow": allowed}))
+
+
+class _Segment(Convertor[str]):
+    """A path parameter that is one segment, percent-encoded by `requests`."""
+
+    regex = "[^/]*"
+
+    def convert(self, value: str) -> str:
+        return unquote(value)
+
+    def to_string(self, value: str) -> str:
+        return quote(value, safe="")
+
+
+register_url_convertor("segment", _Segment())
+
+
+def path_of(template: str) -> str:
+    """Return the path of Starlette's route for a template."""
+    return template.replace("}", ":segment}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import math
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, cast
@@ -22,15 +23,9 @@ from starlette.applications import Starlette
 
 from ..errors import ConfigError, LocusMySQLError, SetupError
 from ..families.checkpoints.store import StoreOperations
-from .application import Application
-from .fork_server import ForkServer
 from .health_probe import PATIENCE_S
 from .hosts import is_loopback
 from .limits import Limits
-from .listening import connections_under
-from .pages.rendering import compile_templates
-from .processes import PROCESSES, Processes
-from .request_process import work
 from .services import Services
 
 #: INFO: start and stop of the service. WARNING: the database is unavailable at the start.
@@ -40,12 +35,20 @@ SERVICE = logging.getLogger("locus_mysql.service")
 #: service could close it just as a request arrives, and a POST would fail.
 KEEP_ALIVE_S = 10
 
-#: Seconds that stopping may take after the time given to running requests: for ending statements and request processes,
-#: and for closing connections.
+#: Seconds that stopping may take after the time given to running requests: for ending what still runs, and
+#: for closing connections.
 END_S = 10.0
 
 #: Seconds for which threads may continue after all requests have ended. Their results are discarded.
 THREADS_S = 2.0
+
+#: Seconds for which a thread may hold Python's global lock while others wait. With the default, 5 ms, a request that
+#: passes through several threads would wait ten times as long behind busy ones.
+SWITCH_S = 0.000_5
+
+#: Thresholds of the garbage collector: a pass over the values of a large state stops all threads. Few values here are
+#: in cycles; all others are freed without it.
+GC_THRESHOLDS = (50_000, 20, 1_000)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -133,7 +136,9 @@ def run(
     """
     server = server_of(app, ready, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
     server.ends_process = ends_process
-    begin_processes(app, sockets, [] if stopping is None else [stopping])
+    sys.setswitchinterval(SWITCH_S)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
 
     def stop() -> None:
         asyncio.get_running_loop().remove_reader(cast(int, stopping))
@@ -150,29 +155,6 @@ def run(
 
     with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(serve())
-
-
-def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: list[int]) -> None:
-    """Fork the server of request processes for requests that may take long, where the system can fork.
-
-    Args:
-        app: The application that `create_app` made. It must not have answered a request yet.
-        sockets: The service's listening sockets, which the processes close.
-        descriptors: Other descriptors that the processes close.
-    """
-    limits: Limits = app.state.limits
-    if isinstance(app, Application) and len(app.dispatcher.routers) > 1:
-        compile_templates()  # before the first request, and once for all processes
-    if not limits.processes or not isinstance(app, Application):
-        return
-    fork_server = ForkServer.start(partial(work, app), sockets, descriptors)
-    if fork_server is None:
-        PROCESSES.warning(
-            "This system cannot fork, or forbids it: slow requests run in the service's own process, and other "
-            "requests wait for them."
-        )
-        return
-    app.dispatcher.processes = Processes(fork_server, limits.processes)
 
 
 def stop_s(limits: Limits) -> float:
@@ -203,7 +185,8 @@ def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **option
     limits: Limits = app.state.limits
     config = uvicorn.Config(
         app,
-        http=connections_under(limits),
+        http="h11",  # httptools loses the body of a POST that offers an upgrade
+        limit_concurrency=limits.connections,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -12,8 +12,9 @@ from ..engine.bootstrap import has_own_tables
 from ..families.family import Family
 from ..families.memories.embedding import EmbedFunction
 from ..families.memories.embedding_options import name_of_model
-from ..families.memories.store import MemoryStore
-from ..families.working.store import WorkingMemory
+from ..families.memories.store import SyncMemoryStore
+from ..families.working.store import SyncWorkingMemory
+from ..inspection.blocking import SyncInspector
 from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..runtime.database import Database
@@ -65,9 +66,10 @@ class Services:
         self._agents.count_in(database.counters)
         #: By tenant. Their number is limited by the number of tokens.
         self._threads: dict[str, AgentDicts] = {}
-        self.inspector(config.tenant)  # imports the families' modules, before request processes are forked
+        self._inspectors: dict[str, SyncInspector] = {}
+        self.inspector(config.tenant)  # imports the families' modules
 
-    async def tables_exist(self, family: Family) -> bool:
+    def tables_exist(self, family: Family) -> bool:
         """Return whether the tables of a family exist; if not, the first write creates them.
 
         The database is queried until they exist.
@@ -77,7 +79,7 @@ class Services:
         """
         if family.name in self._existing:
             return True
-        if await self.database.asynchronous.run(has_own_tables(family.schema(self.config))):
+        if self.database.synchronous.run(has_own_tables(family.schema(self.config))):
             self._existing.add(family.name)
             return True
         if self.config.ddl_mode != "create":
@@ -92,18 +94,28 @@ class Services:
             threads = self._threads[tenant] = AgentDicts(self._agents.of_tenant(tenant), self.database)
         return threads
 
-    def inspector(self, tenant: str) -> Inspector:
-        """Return the inspector of a tenant."""
-        return Inspector(self.database, embed=self.embed, dims=self.dims, model=self.model, **self._of(tenant))
+    def inspector(self, tenant: str) -> SyncInspector:
+        """Return the inspector of a tenant. All calls share its statements."""
+        inspector = self._inspectors.get(tenant)
+        if inspector is None:
+            options = self._of(tenant)
+            inspector = self._inspectors[tenant] = SyncInspector(
+                self.database, embed=self.embed, dims=self.dims, model=self.model, **options
+            )
+        return inspector
 
-    def memories(self, tenant: str) -> MemoryStore:
+    def awaited_inspector(self, tenant: str) -> Inspector:
+        """Return the inspector of a tenant, for the event loop."""
+        return Inspector(self.database, **self._of(tenant))
+
+    def memories(self, tenant: str) -> SyncMemoryStore:
         """Return the long-term memories of a tenant."""
-        return MemoryStore(self.database, dims=self.dims, model=self.model, **self._of(tenant))
+        return SyncMemoryStore(self.database, dims=self.dims, model=self.model, **self._of(tenant))
 
-    def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
+    def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> SyncWorkingMemory:
         """Return a session of a tenant, with the time to live for a session that begins now."""
         options = self._of(tenant)
-        return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, **options)
+        return SyncWorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, **options)
 
     def _of(self, tenant: str) -> StoreKeywords:
         return {**self._options, "tenant": tenant}

@@ -30,7 +30,7 @@ FOREIGN = {
     "redis": {"families"},
     "pylibseekdb": {"engine"},
     "rich": {"cli"},
-    **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe", "markdown_it")},
+    **{library: {"server"} for library in ("starlette", "uvicorn", "anyio", "jinja2", "markupsafe", "markdown_it")},
     **{
         framework: {"integrations"}
         for framework in (

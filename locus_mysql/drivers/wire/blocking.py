@@ -10,7 +10,7 @@ from typing import Self
 
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
-from ..interface import ReadLimitReached, Result
+from ..interface import WATCH, Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
@@ -136,6 +136,9 @@ class SyncAdapter(Adapter):
         sock, buffer = self._sock, self._buffer
         if self._unread():
             self._refuse_unread()
+        watch = WATCH.get()
+        if watch is not None:
+            watch.begin()
         sent_by = monotonic() + self.write_s
         sock.deadline = sent_by if sent_by < deadline else deadline
         sock.sendall(command.wire)
@@ -151,9 +154,11 @@ class SyncAdapter(Adapter):
             if not count:
                 raise ConnectionResetError("the server closed the connection")
             traffic.received_bytes += count
-            if traffic.received_bytes > traffic.most_received:
-                raise ReadLimitReached(traffic.most_received)
+            if watch is not None:
+                watch.received(count)
             complete = buffer.received(count, reader)
+        if watch is not None:
+            watch.end()
         return reader.results
 
     def _refuse_unread(self) -> None:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from ..interface import ReadLimitReached, Result, Traffic
+from ..interface import Result, Traffic
 from .protocol_commands import Command
 from .receive_buffer import ReceiveBuffer
 from .results import ResultReader, why_unexpected
@@ -115,11 +115,7 @@ class CommandProtocol(asyncio.BufferedProtocol):
             # For example, the server's notice that it closes an idle connection.
             self._refuse(why_unexpected(bytes(self._buffer.room()[:nbytes])))
             return
-        traffic = self._traffic
-        traffic.received_bytes += nbytes
-        if traffic.received_bytes > traffic.most_received:
-            self._end(ReadLimitReached(traffic.most_received))
-            return
+        self._traffic.received_bytes += nbytes
         try:
             complete = self._buffer.received(nbytes, reader)
         except Exception as error:

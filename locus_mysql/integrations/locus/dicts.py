@@ -18,8 +18,8 @@ from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...runtime.database import Database
 from ...runtime.exact_json import canonical_text, decode_json
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.methods import blocking
+from ...runtime.stores import SyncStore
 from .agent_states import agent_checkpoint, is_provisional
 
 
@@ -118,7 +118,7 @@ class AgentDictOperations(StoreOperations):
         return None if found is None else found.text()
 
 
-class AgentDicts(AsyncStore[AgentDictOperations]):
+class AgentDicts(SyncStore[AgentDictOperations]):
     """The threads of Locus agents, for one tenant, as dicts and as JSON text. Needs no Locus.
 
     Args:
@@ -135,25 +135,25 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
         """See `AgentDictOperations.prepared`."""
         return self._operations.prepared(data, checkpoint_id, metadata, parent_id)
 
-    @awaited(AgentDictOperations.save_once)
+    @blocking(AgentDictOperations.save_once)
     def save_once(self) -> None: ...
-    @awaited(AgentDictOperations.load_text)
+    @blocking(AgentDictOperations.load_text)
     def load_text(self) -> None: ...
-    @awaited(AgentDictOperations.exists)
+    @blocking(AgentDictOperations.exists)
     def exists(self) -> None: ...
-    @awaited(AgentDictOperations.delete)
+    @blocking(AgentDictOperations.delete)
     def delete(self) -> None: ...
-    @awaited(AgentDictOperations.list_checkpoints)
+    @blocking(AgentDictOperations.list_checkpoints)
     def list_checkpoints(self) -> None: ...
-    @awaited(AgentDictOperations.copy_thread)
+    @blocking(AgentDictOperations.copy_thread)
     def copy_thread(self) -> None: ...
-    @awaited(AgentDictOperations.get_metadata)
+    @blocking(AgentDictOperations.get_metadata)
     def get_metadata(self) -> None: ...
-    @awaited(AgentDictOperations.query_by_metadata)
+    @blocking(AgentDictOperations.query_by_metadata)
     def query_by_metadata(self) -> None: ...
-    @awaited(AgentDictOperations.search)
+    @blocking(AgentDictOperations.search)
     def search(self) -> None: ...
-    @awaited(AgentDictOperations.vacuum)
+    @blocking(AgentDictOperations.vacuum)
     def vacuum(self) -> None: ...
 
 

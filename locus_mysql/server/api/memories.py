@@ -54,9 +54,6 @@ _PREFIX = Annotated[
 #: Number of items in a batch.
 BATCH_LIMIT = 1_000
 
-#: Size of a body, in bytes, above which preparing its words and filters for the database takes long.
-SMALL_BYTES = 16_384
-
 
 class ItemQuery(QueryParameters):
     """Which item."""
@@ -234,12 +231,12 @@ class FoundItems(Answer):
     hits: list[Hit]
 
 
-async def put_item(request: Request) -> Response:
+def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
     memories = services_of(request).memories(tenant_of(request))
     put = new.put()
-    version = await memories.put(
+    version = memories.put(
         put.namespace,
         put.key,
         put.value,
@@ -253,55 +250,55 @@ async def put_item(request: Request) -> Response:
     return answer({"version": version})
 
 
-async def get_item(request: Request) -> Response:
+def get_item(request: Request) -> Response:
     """Return the item under a key."""
     asked: ItemQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
-    item = await memories.get_item(asked.namespace, asked.key)
+    item = memories.get_item(asked.namespace, asked.key)
     if item is None:
         raise not_found("item")
     return answer(_item(item))
 
 
-async def delete_item(request: Request) -> Response:
+def delete_item(request: Request) -> Response:
     """Delete an item."""
     asked: ItemQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
-    if not await memories.delete(asked.namespace, asked.key):
+    if not memories.delete(asked.namespace, asked.key):
         raise not_found("item")
     return answer({"deleted": True})
 
 
-async def write_batch(request: Request) -> Response:
+def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
     memories = services_of(request).memories(tenant_of(request))
     gone = [(one.namespace, one.key) for one in wanted.deleted]
-    return answer({"deleted": await memories.write_batch([item.put() for item in wanted.items], gone)})
+    return answer({"deleted": memories.write_batch([item.put() for item in wanted.items], gone)})
 
 
-async def list_keys(request: Request) -> Response:
+def list_keys(request: Request) -> Response:
     """List the keys of a namespace."""
     asked: KeysQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
-    return answer({"keys": await memories.list_keys(asked.namespace, asked.limit, asked.offset)})
+    return answer({"keys": memories.list_keys(asked.namespace, asked.limit, asked.offset)})
 
 
-async def list_namespaces(request: Request) -> Response:
+def list_namespaces(request: Request) -> Response:
     """List the namespaces that contain items."""
     asked: NamespacesQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
-    found = await memories.list_namespaces(
+    found = memories.list_namespaces(
         asked.prefix, suffix=asked.suffix, max_depth=asked.max_depth, limit=asked.limit, offset=asked.offset
     )
     return answer({"namespaces": found})
 
 
-async def search(request: Request) -> Response:
+def search(request: Request) -> Response:
     """Find items by field, by word and by meaning."""
     asked: Search = request.state.body
     memories = services_of(request).memories(tenant_of(request))
-    hits: Hits = await memories.search(
+    hits: Hits = memories.search(
         asked.namespace_prefix,
         query=asked.query,
         embedding=asked.embedding,
@@ -346,7 +343,6 @@ ENDPOINTS = (
         summary="Write an item",
         body=NewItem,
         answer=Version,
-        small_bytes=SMALL_BYTES,
         family=MEMORIES,
     ),
     Endpoint(
@@ -368,7 +364,6 @@ ENDPOINTS = (
         summary="Write and delete items, all or none",
         body=Batch,
         answer=Deleted,
-        small_bytes=SMALL_BYTES,
         family=MEMORIES,
     ),
     Endpoint(
@@ -398,7 +393,6 @@ ENDPOINTS = (
         summary="Find items",
         body=Search,
         answer=FoundItems,
-        small_bytes=SMALL_BYTES,
         family=MEMORIES,
         without_tables={"hits": []},
     ),

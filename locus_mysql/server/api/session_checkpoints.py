@@ -56,30 +56,30 @@ class SessionCheckpoints(Answer):
     checkpoints: list[SessionCheckpoint]
 
 
-async def list_checkpoints(request: Request) -> Response:
+def list_checkpoints(request: Request) -> Response:
     """List the checkpoints of a session."""
     session = session_of(request)
-    found = await session.list_checkpoints()
+    found = session.list_checkpoints()
     return answer({"checkpoints": found})
 
 
-async def create_checkpoint(request: Request) -> Response:
+def create_checkpoint(request: Request) -> Response:
     """Create a checkpoint of a session."""
     wanted: NewSessionCheckpoint = request.state.body
     session = session_of(request)
-    return answer({"checkpoint_id": await session.create_checkpoint(wanted.label)})
+    return answer({"checkpoint_id": session.create_checkpoint(wanted.label)})
 
 
-async def restore_checkpoint(request: Request) -> Response:
+def restore_checkpoint(request: Request) -> Response:
     """Restore a session from a checkpoint."""
     session, checkpoint_id = session_of(request), request.path_params["checkpoint_id"]
-    return answer({"undo_id": await session.restore_checkpoint(checkpoint_id)})
+    return answer({"undo_id": session.restore_checkpoint(checkpoint_id)})
 
 
-async def delete_checkpoint(request: Request) -> Response:
+def delete_checkpoint(request: Request) -> Response:
     """Delete a checkpoint of a session."""
     session, checkpoint_id = session_of(request), request.path_params["checkpoint_id"]
-    if not await session.delete_checkpoint(checkpoint_id):
+    if not session.delete_checkpoint(checkpoint_id):
         raise not_found("checkpoint")
     return answer({"deleted": True})
 

@@ -35,50 +35,50 @@ class Note(Body):
     content: str
 
 
-async def get_task(request: Request) -> Response:
+def get_task(request: Request) -> Response:
     """Return a session's task state."""
     session = session_of(request)
-    task: TaskState | None = await session.get_task_state()
+    task: TaskState | None = session.get_task_state()
     if task is None:
         raise not_found("task state")
     return answer(task)
 
 
-async def set_task(request: Request) -> Response:
+def set_task(request: Request) -> Response:
     """Store a session's task state."""
     session = session_of(request)
-    await session.set_task_state(request.state.body)
+    session.set_task_state(request.state.body)
     return answer({"ok": True})
 
 
-async def delete_task(request: Request) -> Response:
+def delete_task(request: Request) -> Response:
     """Remove a session's task state."""
     session = session_of(request)
-    if await session.get_task_state() is not None:
-        await session.set_task_state(None)
+    if session.get_task_state() is not None:
+        session.set_task_state(None)
         return answer({"deleted": True})
     raise not_found("task state")
 
 
-async def get_scratchpad(request: Request) -> Response:
+def get_scratchpad(request: Request) -> Response:
     """Return the notes of a session."""
     asked: ScratchpadQuery = request.state.query
     session = session_of(request)
-    return answer({"notes": await session.get_scratchpad(asked.last)})
+    return answer({"notes": session.get_scratchpad(asked.last)})
 
 
-async def append_scratchpad(request: Request) -> Response:
+def append_scratchpad(request: Request) -> Response:
     """Add a note."""
     wanted: Note = request.state.body
     session = session_of(request)
-    await session.append_scratchpad(wanted.content)
+    session.append_scratchpad(wanted.content)
     return answer({"ok": True})
 
 
-async def clear_scratchpad(request: Request) -> Response:
+def clear_scratchpad(request: Request) -> Response:
     """Remove all notes of a session."""
     session = session_of(request)
-    return answer({"deleted": await session.clear_scratchpad()})
+    return answer({"deleted": session.clear_scratchpad()})
 
 
 ENDPOINTS = (

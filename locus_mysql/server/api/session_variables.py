@@ -106,77 +106,77 @@ class TimeToLive(Answer):
     ]
 
 
-async def list_keys(request: Request) -> Response:
+def list_keys(request: Request) -> Response:
     """List the keys of a session's variables."""
     asked: VariablesQuery = request.state.query
     session = session_of(request)
-    return answer({"keys": await session.list_keys(asked.pattern)})
+    return answer({"keys": session.list_keys(asked.pattern)})
 
 
-async def get_variables(request: Request) -> Response:
+def get_variables(request: Request) -> Response:
     """Return all variables of a session."""
     session = session_of(request)
-    return answer({"variables": await session.get_all()})
+    return answer({"variables": session.get_all()})
 
 
-async def set_variables(request: Request) -> Response:
+def set_variables(request: Request) -> Response:
     """Set variables, all or none."""
     wanted: NewVariables = request.state.body
     session = session_of(request)
-    await session.set_many(wanted.variables, wanted.ttl_seconds)
+    session.set_many(wanted.variables, wanted.ttl_seconds)
     return answer({"ok": True})
 
 
-async def clear_variables(request: Request) -> Response:
+def clear_variables(request: Request) -> Response:
     """Delete all variables of a session."""
     session = session_of(request)
-    return answer({"deleted": await session.clear()})
+    return answer({"deleted": session.clear()})
 
 
-async def get_variable(request: Request) -> Response:
+def get_variable(request: Request) -> Response:
     """Return the value of a variable."""
     session, key = session_of(request), request.path_params["key"]
-    value = await session.get(key, MISSING)
+    value = session.get(key, MISSING)
     if value is MISSING:
         raise not_found("variable")
     return answer({"value": value})
 
 
-async def set_variable(request: Request) -> Response:
+def set_variable(request: Request) -> Response:
     """Set a variable."""
     wanted: NewVariable = request.state.body
     session = session_of(request)
-    await session.set(request.path_params["key"], wanted.value, wanted.ttl_seconds)
+    session.set(request.path_params["key"], wanted.value, wanted.ttl_seconds)
     return answer({"ok": True})
 
 
-async def delete_variable(request: Request) -> Response:
+def delete_variable(request: Request) -> Response:
     """Delete a variable."""
     session, key = session_of(request), request.path_params["key"]
-    if not await session.delete(key):
+    if not session.delete(key):
         raise not_found("variable")
     return answer({"deleted": True})
 
 
-async def get_ttl(request: Request) -> Response:
+def get_ttl(request: Request) -> Response:
     """Return the remaining time to live of a variable."""
     session, key = session_of(request), request.path_params["key"]
-    return answer({"expires_in_s": await session.ttl(key)})
+    return answer({"expires_in_s": session.ttl(key)})
 
 
-async def increment(request: Request) -> Response:
+def increment(request: Request) -> Response:
     """Add to a whole number."""
     wanted: Increment = request.state.body
     session = session_of(request)
-    return answer({"value": await session.increment(request.path_params["key"], wanted.by)})
+    return answer({"value": session.increment(request.path_params["key"], wanted.by)})
 
 
-async def compare_and_set(request: Request) -> Response:
+def compare_and_set(request: Request) -> Response:
     """Set a variable if it has the expected value."""
     wanted: CompareAndSet = request.state.body
     expected: Any = wanted.expected if "expected" in wanted.model_fields_set else MISSING
     session = session_of(request)
-    return answer({"set": await session.compare_and_set(request.path_params["key"], expected, wanted.value)})
+    return answer({"set": session.compare_and_set(request.path_params["key"], expected, wanted.value)})
 
 
 ENDPOINTS = (

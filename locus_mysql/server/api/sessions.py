@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...families.working.family import WORKING
-from ...families.working.store import WorkingMemory
+from ...families.working.store import SyncWorkingMemory
 from ...families.working.values import TTL_LIMIT_S
 from ..json_responses import answer
 from ..problems import not_found
@@ -99,18 +99,18 @@ class Done(Answer):
     ok: bool = True
 
 
-def session_of(request: Request) -> WorkingMemory:
+def session_of(request: Request) -> SyncWorkingMemory:
     """Return the session of a request."""
     begins = getattr(request.state, "query", None)
     ttl_seconds = begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None
     return services_of(request).working(tenant_of(request), request.path_params["session_id"], ttl_seconds)
 
 
-async def list_sessions(request: Request) -> Response:
+def list_sessions(request: Request) -> Response:
     """List the caller's sessions, by pages."""
     asked: SessionsQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
-    page = await inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    page = inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
     listed = [
         {
             "session_id": row.session_id,
@@ -125,10 +125,10 @@ async def list_sessions(request: Request) -> Response:
     return answer({"sessions": listed, "cursor": page.cursor})
 
 
-async def get_session(request: Request) -> Response:
+def get_session(request: Request) -> Response:
     """What a session holds."""
     session = session_of(request)
-    stats = await session.stats()
+    stats = session.stats()
     return answer(
         {
             "keys": stats.keys,
@@ -140,19 +140,19 @@ async def get_session(request: Request) -> Response:
     )
 
 
-async def end_session(request: Request) -> Response:
+def end_session(request: Request) -> Response:
     """Remove a session."""
     session = session_of(request)
-    if not await session.end():
+    if not session.end():
         raise not_found("session")
     return answer({"deleted": True})
 
 
-async def touch_session(request: Request) -> Response:
+def touch_session(request: Request) -> Response:
     """Restart a session's time to live."""
     wanted: Touch = request.state.body
     session = session_of(request)
-    return answer({"touched": await session.touch(wanted.ttl_seconds)})
+    return answer({"touched": session.touch(wanted.ttl_seconds)})
 
 
 #: The content of a session that has not begun.

@@ -188,30 +188,30 @@ class Vacuumed(Answer):
     removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
 
 
-async def list_threads(request: Request) -> Response:
+def list_threads(request: Request) -> Response:
     """List the caller's threads, by pages."""
     asked: ThreadsQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
-    page = await inspector.threads(AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    page = inspector.threads(AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
     return answer({"threads": [_thread(row) for row in page.items], "cursor": page.cursor})
 
 
-async def get_thread(request: Request) -> Response:
+def get_thread(request: Request) -> Response:
     """Describe a thread of the caller."""
     inspector = services_of(request).inspector(tenant_of(request))
-    row = await inspector.thread(AGENTS.name, request.path_params["thread_id"])
+    row = inspector.thread(AGENTS.name, request.path_params["thread_id"])
     if row is None:
         raise not_found("thread")
     return answer(_thread(row))
 
 
-async def get_history(request: Request) -> Response:
+def get_history(request: Request) -> Response:
     """List a thread's checkpoints, by pages."""
     asked: HistoryQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     thread_id = request.path_params["thread_id"]
-    page = await inspector.history(AGENTS.name, thread_id, limit=asked.limit, cursor=asked.cursor)
-    if not page.items and not await inspector.thread(AGENTS.name, thread_id):
+    page = inspector.history(AGENTS.name, thread_id, limit=asked.limit, cursor=asked.cursor)
+    if not page.items and not inspector.thread(AGENTS.name, thread_id):
         raise not_found("thread")
     entries = [
         {
@@ -227,46 +227,46 @@ async def get_history(request: Request) -> Response:
     return answer({"checkpoints": entries, "cursor": page.cursor})
 
 
-async def get_metadata(request: Request) -> Response:
+def get_metadata(request: Request) -> Response:
     """Return the metadata of a checkpoint."""
     asked: MetadataQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    info = await threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
+    info = threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
     if info is None:
         raise not_found("checkpoint")
     return answer(_info(info))
 
 
-async def copy_thread(request: Request) -> Response:
+def copy_thread(request: Request) -> Response:
     """Copy a thread to a new one."""
     wanted: Copy = request.state.body
     threads = services_of(request).threads(tenant_of(request))
-    if not await threads.copy_thread(request.path_params["thread_id"], wanted.to):
+    if not threads.copy_thread(request.path_params["thread_id"], wanted.to):
         raise not_found("thread")
     return answer({"thread_id": wanted.to})
 
 
-async def search(request: Request) -> Response:
+def search(request: Request) -> Response:
     """Search conversations by words."""
     asked: SearchQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    return answer({"hits": await threads.search(asked.q, asked.limit)})
+    return answer({"hits": threads.search(asked.q, asked.limit)})
 
 
-async def query_metadata(request: Request) -> Response:
+def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
     value = value_of(asked.value)
-    found = await threads.query_by_metadata(asked.key, value, asked.limit)
+    found = threads.query_by_metadata(asked.key, value, asked.limit)
     return answer({"checkpoints": [_info(info) for info in found]})
 
 
-async def vacuum(request: Request) -> Response:
+def vacuum(request: Request) -> Response:
     """Remove old checkpoints."""
     wanted: Vacuum = request.state.body
     threads = services_of(request).threads(tenant_of(request))
-    return answer({"removed": await threads.vacuum(wanted.older_than_days)})
+    return answer({"removed": threads.vacuum(wanted.older_than_days)})
 
 
 def _thread(row: ThreadRow) -> dict[str, Any]:
@@ -344,7 +344,6 @@ ENDPOINTS = (
         summary="Search conversations by words",
         query=SearchQuery,
         answer=SearchHits,
-        runs="subprocess",
         family=AGENTS,
         without_tables={"hits": []},
     ),
@@ -355,7 +354,6 @@ ENDPOINTS = (
         summary="Find checkpoints by their metadata",
         query=PairQuery,
         answer=Checkpoints,
-        runs="subprocess",
         family=AGENTS,
         without_tables={"checkpoints": []},
     ),

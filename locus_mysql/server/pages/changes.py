@@ -37,12 +37,12 @@ def check_allowed(request: Request) -> None:
         raise Problem(403, "read_only", "You signed in with a token that does not allow writes.")
 
 
-async def copy_form(request: Request) -> Response:
+def copy_form(request: Request) -> Response:
     """``GET /inspect/copy``: a whole thread, or a new thread that continues one state."""
     check_allowed(request)
     query: ThreadQuery = request.state.query
     family = family_of(query.family)
-    thread = await thread_of(request, family, query.thread)
+    thread = thread_of(request, family, query.thread)
     return page(
         request,
         "copy.html",
@@ -55,7 +55,7 @@ async def copy_form(request: Request) -> Response:
     )
 
 
-async def copy_thread(request: Request) -> Response:
+def copy_thread(request: Request) -> Response:
     """``POST /inspect/copy``."""
     check_allowed(request)
     form = checked_form(request)
@@ -63,45 +63,45 @@ async def copy_thread(request: Request) -> Response:
     source, target = check_thread_id(form.get("thread", "")), check_thread_id(form.get("target", ""))
     checkpoint_id = form.get("checkpoint") or None
     if checkpoint_id is None:
-        if not await _run(request, family, lambda changes: changes.copy(source, target)):
+        if not _run(request, family, lambda changes: changes.copy(source, target)):
             raise not_found("thread")
     else:
         branched = check_checkpoint_id(checkpoint_id)
-        if not await _run(request, family, lambda changes: changes.branch(source, branched, target)):
+        if not _run(request, family, lambda changes: changes.branch(source, branched, target)):
             raise not_found("checkpoint")
     return RedirectResponse(Links(request).thread(family, target), 303)
 
 
-async def delete_form(request: Request) -> Response:
+def delete_form(request: Request) -> Response:
     """``GET /inspect/delete``: a thread, or one of its checkpoints."""
     check_allowed(request)
     query: ThreadQuery = request.state.query
     family = family_of(query.family)
-    thread = await thread_of(request, family, query.thread)
+    thread = thread_of(request, family, query.thread)
     if query.checkpoint:
-        state = await inspector_of(request).state(family, query.thread, query.checkpoint, namespace=query.namespace)
+        state = inspector_of(request).state(family, query.thread, query.checkpoint, namespace=query.namespace)
         if state is None:
             raise not_found("checkpoint")
     return page(request, "delete.html", section="threads", thread=thread, family=family, query=query)
 
 
-async def delete(request: Request) -> Response:
+def delete(request: Request) -> Response:
     """``POST /inspect/delete``."""
     check_allowed(request)
     form = checked_form(request)
     family = family_of(form.get("family", ""))
     thread_id, checkpoint_id = check_thread_id(form.get("thread", "")), form.get("checkpoint") or None
     namespace, links = form.get("namespace", ""), Links(request)
-    gone = await _run(request, family, lambda changes: changes.delete(thread_id, checkpoint_id, namespace))
+    gone = _run(request, family, lambda changes: changes.delete(thread_id, checkpoint_id, namespace))
     if not gone:
         raise not_found("checkpoint" if checkpoint_id else "thread")
-    stays = checkpoint_id is not None and await inspector_of(request).thread(family, thread_id) is not None
+    stays = checkpoint_id is not None and inspector_of(request).thread(family, thread_id) is not None
     return RedirectResponse(links.thread(family, thread_id) if stays else links("/", family=family), 303)
 
 
-async def _run(request: Request, family: str, change: Callable[[ThreadChanges], Operation[bool]]) -> bool:
+def _run(request: Request, family: str, change: Callable[[ThreadChanges], Operation[bool]]) -> bool:
     """Carry out a change of a family's threads; creates no tables."""
     operation = change(changes_in(request, family))
     config = config_of(request)
     steps = fetching_keys(operation, config)
-    return await services_of(request).database.asynchronous.run(steps, find_family(family).schema(config), "validate")
+    return services_of(request).database.synchronous.run(steps, find_family(family).schema(config), "validate")

@@ -10,12 +10,12 @@ from ...config import MySQLConfig
 from ...families.inspection.records import ThreadRow
 from ...families.inspection.sources import ThreadChanges
 from ...families.registry import changes_of, families, find_family
-from ...inspection.inspector import Inspector
+from ...inspection.blocking import SyncInspector
 from ..problems import invalid, not_found
 from ..services import services_of, tenant_of
 
 
-def inspector_of(request: Request) -> Inspector:
+def inspector_of(request: Request) -> SyncInspector:
     """Return the inspector of the caller's tenant."""
     return services_of(request).inspector(tenant_of(request))
 
@@ -30,9 +30,9 @@ def changes_in(request: Request, family: str) -> ThreadChanges:
     return changes_of(find_family(family), config_of(request))
 
 
-async def families_of(request: Request) -> list[str]:
+def families_of(request: Request) -> list[str]:
     """Return the families of threads whose tables exist, in the order in which they are shown."""
-    return [name for name in await inspector_of(request).families() if find_family(name).holds_threads]
+    return [name for name in inspector_of(request).families() if find_family(name).holds_threads]
 
 
 def chosen(given: str, existing: Sequence[str]) -> str | None:
@@ -59,15 +59,15 @@ def family_of(given: str) -> str:
     return given
 
 
-async def thread_of(request: Request, family: str, thread_id: str) -> ThreadRow:
+def thread_of(request: Request, family: str, thread_id: str) -> ThreadRow:
     """Return a thread.
 
     Raises:
         Problem: There is no such thread.
     """
-    if family not in await families_of(request):
+    if family not in families_of(request):
         raise not_found("thread")
-    found = await inspector_of(request).thread(family, thread_id)
+    found = inspector_of(request).thread(family, thread_id)
     if found is None:
         raise not_found("thread")
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -29,13 +28,13 @@ _TIME = re.compile(r"(?:^|[._])(?:at|ts|time|timestamp|date)$")
 MOST_COMPARED, LEAST_COMPARED = 200_000, 40
 
 
-async def difference_page(request: Request) -> Response:
+def difference_page(request: Request) -> Response:
     """``GET /inspect/difference``."""
     query: DifferenceQuery = request.state.query
     inspector = inspector_of(request)
     family = family_of(query.family)
-    thread = await thread_of(request, family, query.thread)
-    found = await inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
+    thread = thread_of(request, family, query.thread)
+    found = inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
 
     def made() -> Response:
         comparing = _Comparing()
@@ -64,7 +63,7 @@ async def difference_page(request: Request) -> Response:
             most_calls=CALLS,
         )
 
-    return await asyncio.to_thread(made)
+    return made()
 
 
 def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:

@@ -19,7 +19,7 @@ from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
 from ..services import Services, services_of, tenant_of
-from .common import families_of, family_of
+from .common import family_of
 from .query_parameters import EventsQuery
 from .rendering import HEADERS
 
@@ -57,7 +57,7 @@ class ChangePoller:
     """
 
     def __init__(self, services: Services, tenant: str, interval_s: float) -> None:
-        self.inspector = services.inspector(tenant)
+        self.inspector = services.awaited_inspector(tenant)
         self.interval_s = interval_s
         self.viewers: Counter[ThreadKey] = Counter()
         #: The marker of each thread; an empty text if the thread was deleted.
@@ -108,7 +108,8 @@ class Live:
         seen = request.headers.get("last-event-id") or query.seen
         if not _MARKER.fullmatch(seen):
             raise invalid("Last-Event-ID is not the id of an event.")
-        if family not in await families_of(request):
+        existing = await services_of(request).awaited_inspector(tenant_of(request)).families()
+        if family not in existing:
             raise not_found("thread")
         mine = self.watches.get(tenant_of(request))
         if sum(watch.viewers.total() for watch in self.watches.values()) >= VIEWERS or (

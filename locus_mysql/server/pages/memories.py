@@ -30,7 +30,7 @@ MOST = 100
 WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
 
 
-async def memories_page(request: Request) -> Response:
+def memories_page(request: Request) -> Response:
     """``GET /inspect/memories``: the namespaces and items in a namespace, or the hits of a search."""
     query: MemoriesQuery = request.state.query
     inspector = inspector_of(request)
@@ -38,14 +38,14 @@ async def memories_page(request: Request) -> Response:
     below: Page[NamespaceRow] = Page(())
     items: Page[ItemRow] = Page(())
     found: Sequence[ItemHit] | None = None
-    existing = MEMORIES.name in await inspector.families()
+    existing = MEMORIES.name in inspector.families()
     if existing and query.q.strip():
         way = cast(Way, query.way) if query.way in WAYS else None
-        found = await inspector.search_memories(query.q, labels, limit=MOST, way=way)
+        found = inspector.search_memories(query.q, labels, limit=MOST, way=way)
     elif existing:
-        below = await inspector.namespaces(labels, limit=MOST, cursor=query.cursor or None)
+        below = inspector.namespaces(labels, limit=MOST, cursor=query.cursor or None)
         if labels:
-            items = await inspector.items(labels, limit=MOST, cursor=query.items or None)
+            items = inspector.items(labels, limit=MOST, cursor=query.items or None)
     return page(
         request,
         "memories.html",
@@ -64,14 +64,14 @@ async def memories_page(request: Request) -> Response:
     )
 
 
-async def memory_page(request: Request) -> Response:
+def memory_page(request: Request) -> Response:
     """``GET /inspect/memory``: an item."""
     query: MemoryQuery = request.state.query
     inspector = inspector_of(request)
     labels = as_labels(query.namespace)
     found = None
-    if MEMORIES.name in await inspector.families():
-        found = await inspector.item(labels, query.key)
+    if MEMORIES.name in inspector.families():
+        found = inspector.item(labels, query.key)
     if found is None:
         raise not_found("item")
     root = tree(found.value, query.find)

@@ -18,10 +18,10 @@ from .rendering import page
 MOST = 50
 
 
-async def search_page(request: Request) -> Response:
+def search_page(request: Request) -> Response:
     """``GET /inspect/search``."""
     query: SearchQuery = request.state.query
-    existing = await families_of(request)
+    existing = families_of(request)
     family = chosen(query.family, existing) if query.family else None
     asked = [one for one in existing if one == family or not query.family]
     words = query.q.strip()
@@ -29,7 +29,7 @@ async def search_page(request: Request) -> Response:
     refused: list[str] = []
     for one in asked if words else ():
         try:
-            found += await inspector_of(request).search(words, family=one, limit=MOST)
+            found += inspector_of(request).search(words, family=one, limit=MOST)
         except InvalidInput as error:  # a family without a full-text index must not hide the hits of the others
             refused.append(str(error))
     found.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
@@ -46,14 +46,14 @@ async def search_page(request: Request) -> Response:
     )
 
 
-async def metadata_page(request: Request) -> Response:
+def metadata_page(request: Request) -> Response:
     """``GET /inspect/metadata``."""
     query: MetadataQuery = request.state.query
-    existing = await families_of(request)
+    existing = families_of(request)
     family = chosen(query.family, existing)
     found: Sequence[Tagged] = ()
     if family is not None and query.key:
-        found = await inspector_of(request).by_metadata(query.key, value_of(query.value), family=family, limit=MOST)
+        found = inspector_of(request).by_metadata(query.key, value_of(query.value), family=family, limit=MOST)
     return page(
         request,
         "metadata.html",

@@ -18,14 +18,14 @@ from .tree import hits, tree
 ON_A_PAGE = 100
 
 
-async def sessions_page(request: Request) -> Response:
+def sessions_page(request: Request) -> Response:
     """``GET /inspect/sessions``."""
     query: SessionsQuery = request.state.query
     inspector = inspector_of(request)
-    existing = WORKING.name in await inspector.families()
+    existing = WORKING.name in inspector.families()
     found: Page[SessionRow] = Page(())
     if existing:
-        found = await inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
+        found = inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
     return page(
         request,
         "sessions.html",
@@ -37,13 +37,13 @@ async def sessions_page(request: Request) -> Response:
     )
 
 
-async def session_page(request: Request) -> Response:
+def session_page(request: Request) -> Response:
     """``GET /inspect/session``."""
     query: SessionQuery = request.state.query
     inspector = inspector_of(request)
     found = None
-    if WORKING.name in await inspector.families():
-        found = await inspector.session(query.session)
+    if WORKING.name in inspector.families():
+        found = inspector.session(query.session)
     if found is None:
         raise not_found("session")
     variables = tree(found.variables, query.find)

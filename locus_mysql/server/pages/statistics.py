@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ...families.family import Counts, Family, HasInspectorPage
 from ...families.inspection.records import Day, Statistics
 from ...families.registry import find_family
-from ...inspection.inspector import Inspector
+from ...inspection.blocking import SyncInspector
 from ..services import services_of
 from . import texts
 from .charts import BarChart, bar_chart
@@ -39,16 +39,16 @@ class OtherFamily(NamedTuple):
     path: str | None
 
 
-async def statistics_page(request: Request) -> Response:
+def statistics_page(request: Request) -> Response:
     """``GET /inspect/statistics``."""
     query: FamilyQuery = request.state.query
     inspector = inspector_of(request)
-    stored_families = [find_family(name) for name in await inspector.families()]
+    stored_families = [find_family(name) for name in inspector.families()]
     existing = [one.name for one in stored_families if one.holds_threads]
     family = chosen(query.family, existing)
-    found = None if family is None else await inspector.statistics(family)
+    found = None if family is None else inspector.statistics(family)
     today = datetime.now(UTC).date()
-    others = [await _without_threads(inspector, one, today) for one in stored_families if not one.holds_threads]
+    others = [_without_threads(inspector, one, today) for one in stored_families if not one.holds_threads]
     drawings = [] if found is None else _drawings(found, today)
     return page(
         request,
@@ -77,12 +77,12 @@ def _drawings(found: Statistics, today: date) -> list[BarChart]:
     ]
 
 
-async def _without_threads(inspector: Inspector, family: Family, today: date) -> OtherFamily:
+def _without_threads(inspector: SyncInspector, family: Family, today: date) -> OtherFamily:
     """Return what is shown of a family without threads."""
-    growth = await inspector.growth(family.name)
+    growth = inspector.growth(family.name)
     chart = None
     if growth is not None:
         chart = bar_chart(f"{growth.noun.capitalize()} created per day", dict(growth.days), today, texts.number)
     address = f"/inspect/{family.page.name}" if isinstance(family, HasInspectorPage) else None
     examined = None if growth is None else growth.examined
-    return OtherFamily(family.title, await inspector.stored(family.name), chart, examined, address)
+    return OtherFamily(family.title, inspector.stored(family.name), chart, examined, address)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -23,7 +22,7 @@ from ...families.inspection.records import (
     Turn,
     Window,
 )
-from ...inspection.inspector import Inspector
+from ...inspection.blocking import SyncInspector
 from ..problems import not_found
 from . import texts
 from .charts import lines_of
@@ -130,33 +129,33 @@ class ReadTimeline(NamedTuple):
     noted: Sequence[Turn]
 
 
-async def _read_timeline(inspector: Inspector, family: str, query: ThreadQuery, at: datetime | None) -> ReadTimeline:
+def _read_timeline(inspector: SyncInspector, family: str, query: ThreadQuery, at: datetime | None) -> ReadTimeline:
     """Read a page of a thread's checkpoints, and its turns; ``at`` is the time of an earlier state that is shown."""
-    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
+    history = inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
     newest = not query.cursor
     if newest and history.cursor and at is not None and at < history.items[-1].created_at:
         # The displayed state is not among the newest, so the timeline begins with it.
-        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
-    turns = noted = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
+        history, newest = inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
+    turns = noted = inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
     if query.cursor and history.items:  # an older page of the timeline has turns of its own
-        noted = await inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
+        noted = inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
     return ReadTimeline(history, newest, turns, noted)
 
 
-async def thread_page(request: Request) -> Response:
+def thread_page(request: Request) -> Response:
     """``GET /inspect/thread``: a thread's newest state, or its state at a checkpoint or a time."""
     query: ThreadQuery = request.state.query
     inspector = inspector_of(request)
     family = family_of(query.family)
-    thread = await thread_of(request, family, query.thread)
+    thread = thread_of(request, family, query.thread)
     # Read first, so that the page is notified of writes during the rest.
-    markers = await inspector.changed([(family, query.thread)])
+    markers = inspector.changed([(family, query.thread)])
     # A search for words reads all messages; otherwise only the displayed ones of a long conversation are read.
     first = query.first - 1 if query.first else None
-    state = await wanted_state(request, None if query.words else Window(MESSAGES, first))
+    state = wanted_state(request, None if query.words else Window(MESSAGES, first))
     pinned = bool(query.checkpoint or query.at)
     at = state.checkpoint.created_at if pinned and state is not None else None
-    history, newest, turns, noted = await _read_timeline(inspector, family, query, at)
+    history, newest, turns, noted = _read_timeline(inspector, family, query, at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
@@ -198,7 +197,7 @@ async def thread_page(request: Request) -> Response:
             most_calls=CALLS,
         )
 
-    return await asyncio.to_thread(made)  # rendering a large state takes a while
+    return made()
 
 
 def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[str | None, str | None]:
@@ -213,7 +212,7 @@ def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[st
     return before, after.checkpoint_id
 
 
-async def wanted_state(request: Request, window: Window | None = None) -> StateView | None:
+def wanted_state(request: Request, window: Window | None = None) -> StateView | None:
     """Return the state that a query names; None if the thread had none at that time.
 
     Args:
@@ -224,7 +223,7 @@ async def wanted_state(request: Request, window: Window | None = None) -> StateV
         Problem: There is no such checkpoint.
     """
     query: ThreadQuery = request.state.query
-    found = await inspector_of(request).state(
+    found = inspector_of(request).state(
         family_of(query.family),
         query.thread,
         query.checkpoint or None,
@@ -237,11 +236,11 @@ async def wanted_state(request: Request, window: Window | None = None) -> StateV
     return found
 
 
-async def state_file(request: Request) -> Response:
+def state_file(request: Request) -> Response:
     """``GET /inspect/state.json``: a whole state as JSON."""
     query: ThreadQuery = request.state.query
-    await thread_of(request, family_of(query.family), query.thread)
-    found = await wanted_state(request)
+    thread_of(request, family_of(query.family), query.thread)
+    found = wanted_state(request)
     if found is None:
         raise not_found("checkpoint")
     value: dict[str, Any] = {
@@ -252,4 +251,4 @@ async def state_file(request: Request) -> Response:
     }
     if found.writes:
         value["writes"] = [asdict(write) for write in found.writes]
-    return await asyncio.to_thread(downloaded, value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")
+    return downloaded(value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")

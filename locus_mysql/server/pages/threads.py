@@ -18,10 +18,10 @@ from .rendering import page
 ON_A_PAGE = 50
 
 
-async def threads_page(request: Request) -> Response:
+def threads_page(request: Request) -> Response:
     """``GET /``."""
     query: ThreadsQuery = request.state.query
-    existing = await families_of(request)
+    existing = families_of(request)
     family = chosen(query.family, existing)
     found: Page[ThreadRow] = Page(())
     previews: Mapping[str, ThreadPreview] = {}
@@ -30,7 +30,7 @@ async def threads_page(request: Request) -> Response:
         length = AGES[query.age][0] if query.age in AGES else None
         since = now - length if length is not None and query.age != "old" else None
         until = now - length if length is not None and query.age == "old" else None
-        found = await inspector_of(request).threads(
+        found = inspector_of(request).threads(
             family,
             limit=ON_A_PAGE,
             cursor=query.cursor or None,
@@ -40,7 +40,7 @@ async def threads_page(request: Request) -> Response:
             saved_after=since,
             saved_before=until,
         )
-        previews = await inspector_of(request).previews(family, [thread.thread_id for thread in found.items])
+        previews = inspector_of(request).previews(family, [thread.thread_id for thread in found.items])
     kept = {
         "family": family,
         "q": query.q,

@@ -12,13 +12,13 @@ from .sign_in import checked_form, onward_from
 from .zones import COOKIE, KEPT_S, zones
 
 
-async def zone_form(request: Request) -> Response:
+def zone_form(request: Request) -> Response:
     """``GET /inspect/zone``: the form to choose a time zone."""
     query: ZoneQuery = request.state.query
     return page(request, "zone.html", zones=zones(), onward=onward_from(query.next, Links(request)))
 
 
-async def choose_zone(request: Request) -> Response:
+def choose_zone(request: Request) -> Response:
     """``POST /inspect/zone``: set the cookie."""
     form = checked_form(request)
     links = Links(request)

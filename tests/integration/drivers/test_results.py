@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.interface import PacketTooLarge, ServerError
+from locus_mysql.drivers.interface import WATCH, PacketTooLarge, ReadLimitReached, ServerError
 
 from .conftest import Connect
-from .sides import DriverConnection, each_way_of_reading
+from .sides import SYNC_SIDES, DriverConnection, each_way_of_reading
 
 COLUMNS = {
     "id": ("BIGINT AUTO_INCREMENT PRIMARY KEY", "7", 7),
@@ -276,3 +277,30 @@ async def test_an_error_after_large_results_leaves_the_connection_usable(line: D
 async def test_text_that_would_be_a_number_of_results_or_rows_is_text(line: DriverConnection) -> None:
     row = ("\xfe\0\0\x02\0", b"\xfe\0\0\x02\0", b"\xff\x10\x04#HY000no", b"\0\0\0\x02\0\0\0", b"\xfb")
     assert await line.rows("SELECT %s, %s, %s, %s, %s", *row) == [row]
+
+
+@pytest.mark.parametrize("side", SYNC_SIDES, ids=repr)
+async def test_calls_of_a_blocking_connection_are_watched(line: DriverConnection) -> None:
+    """A watch may end a call whose answer is larger than it allows."""
+    calls: list[Any] = []
+
+    class Watch:
+        def begin(self) -> None:
+            calls.append("begin")
+
+        def received(self, size: int) -> None:
+            if size > 10_000:
+                raise ReadLimitReached(10_000)
+
+        def end(self) -> None:
+            calls.append("end")
+
+    token = WATCH.set(Watch())
+    try:
+        assert await line.value("SELECT 1") == 1
+        assert calls == ["begin", "end"]
+        with pytest.raises(ReadLimitReached):
+            await line.value("SELECT REPEAT('x', 200000)")
+    finally:
+        WATCH.reset(token)
+    assert line.closed

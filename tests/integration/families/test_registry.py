@@ -19,7 +19,10 @@ from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.inspection import Inspector
 from locus_mysql.server.application import create_app
 from locus_mysql.server.callers import Caller
-from locus_mysql.server.routing import Endpoint, Router
+from locus_mysql.server.dispatching import Dispatcher
+from locus_mysql.server.limits import Limits
+from locus_mysql.server.routing import Endpoint, Group
+from locus_mysql.server.turns import Turns
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -134,7 +137,7 @@ def test_a_selection_that_the_family_does_not_support_is_refused(config: MySQLCo
 async def test_an_endpoint_of_it_answers_without_its_tables_and_creates_none(
     config: MySQLConfig, run_sql: Callable[..., Any]
 ) -> None:
-    async def toys(_: Request) -> Response:
+    def toys(_: Request) -> Response:
         return JSONResponse({"toys": ["ball"]})
 
     family = ToyFamily()
@@ -147,7 +150,8 @@ async def test_an_endpoint_of_it_answers_without_its_tables_and_creates_none(
     async def asked(config: MySQLConfig) -> list[tuple[int, Any]]:
         async with Database(config) as database:
             app = create_app(database)
-            app.dispatcher.routers = [Router(endpoints, lambda _: Caller("anyone", config.tenant, may_write=True))]
+            group = Group(endpoints, lambda _: Caller("anyone", config.tenant, may_write=True))
+            app.router.routes = [*Dispatcher(Limits(), Turns(2, 2)).routes([group])]
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
                 answers = [await client.request(one.method, one.template) for one in endpoints]
         return [(one.status_code, one.json().get("toys") if one.is_success else code(one)) for one in answers]

@@ -112,8 +112,8 @@ FOREIGN: tuple[dict[str, str], ...] = (
 def registries(**options: Any) -> tuple[list[Endpoint], list[Endpoint]]:
     """Return the endpoints of the API and those of the pages."""
     with Database("mysql://nobody@localhost/nowhere", driver="pymysql") as database:
-        api, pages = create_app(database, vacuum=True, **options).dispatcher.routers  # type: ignore[attr-defined]
-    return api.endpoints, pages.endpoints
+        api, pages = create_app(database, vacuum=True, **options).state.groups
+    return list(api.endpoints), list(pages.endpoints)
 
 
 API, WEB = registries()

@@ -28,9 +28,9 @@ BETWEEN = 3
 PAUSE_S = 0.05
 
 #: One driver for each kill, unless a run is full: `tests/faults` kills MySQL under every driver.
-KILLS = [("service", "mysql-connector"), ("mysql", "asyncmy")]
+KILLS = [("service", "mysql-connector"), ("mysql", "pymysql")]
 if FULL:
-    KILLS += [("service", "asyncmy"), ("mysql", "mysql-connector")]
+    KILLS += [("service", "pymysql"), ("mysql", "mysql-connector")]
 
 
 @dataclass

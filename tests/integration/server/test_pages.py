@@ -18,9 +18,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
-from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend, MySQLConfig
+from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend, MySQLConfig, SyncCheckpointStore
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.inspection import Inspector, inspector
+from locus_mysql.inspection.blocking import SyncInspector
 from locus_mysql.inspection.differences import difference
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.memory import HashingEmbedder
@@ -438,17 +439,18 @@ async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
 async def test_a_write_during_the_rendering_of_a_page_is_announced_to_it(
     client: httpx.AsyncClient, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = Inspector.state
-    async with CheckpointStore(make_config()) as store, Inspector(make_config()) as inspector:
-        await store.save("t", {"n": 1})
+    look = SyncInspector.state
+    async with Inspector(make_config()) as inspector:
+        with SyncCheckpointStore(make_config()) as store:
+            store.save("t", {"n": 1})
 
-        async def state(self: Inspector, *arguments: Any, **options: Any) -> Any:
-            found = await look(self, *arguments, **options)
-            await store.save("t", {"n": 2})
-            return found
+            def state(self: SyncInspector, *arguments: Any, **options: Any) -> Any:
+                found = look(self, *arguments, **options)
+                store.save("t", {"n": 2})
+                return found
 
-        monkeypatch.setattr(Inspector, "state", state)
-        response = await client.get("/inspect/thread?family=dicts&thread=t")
+            monkeypatch.setattr(SyncInspector, "state", state)
+            response = await client.get("/inspect/thread?family=dicts&thread=t")
         seen = re.search(r"seen=([0-9a-f]+)", response.text)
         assert seen is not None
         assert seen[1] != (await inspector.changed([("dicts", "t")]))["dicts", "t"]
@@ -576,7 +578,7 @@ async def test_links_lead_below_the_path_that_it_is_mounted_under(make_config: M
             assert "hello" in checked_page(await client.get(thread)).text
 
 
-async def test_few_differences_are_worked_out_at_once_and_others_are_served_meanwhile(
+async def test_few_differences_of_a_tenant_are_worked_out_at_once_and_others_are_served_meanwhile(
     open_client: OpenClient, filled_pages: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each comparison blocks its thread in this test, as a comparison of very long conversations would."""
@@ -592,9 +594,10 @@ async def test_few_differences_are_worked_out_at_once_and_others_are_served_mean
     monkeypatch.setattr(inspector, "difference", slowly)
     asked = [asyncio.create_task(client.get(PAGES["difference"])) for _ in range(12)]
     try:
-        for _ in range(inspector.COMPARING.threads):
+        for _ in range(MySQLConfig.model_fields["pool_size"].default // 2):
             assert await asyncio.to_thread(at_work.acquire, timeout=120)
-        assert (await client.get(THREAD_PAGE)).status_code == 200
+        assert (await client.get(PAGES["difference"].partition("?")[0] + "?family=nothing")).status_code == 400
+        assert (await client.get("/health")).status_code == 200
         assert not at_work.acquire(blocking=False)
     finally:
         goes_on.set()

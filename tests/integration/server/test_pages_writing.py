@@ -52,7 +52,7 @@ async def test_a_thread_is_copied(writer: httpx.AsyncClient, agents: AgentDicts)
     assert "Please refund me instead." in checked_page(await writer.get(response.headers["location"])).text
     copied: Any = agents.list_checkpoints("new", 100)
     original: Any = agents.list_checkpoints(THREAD, 100)
-    assert await copied == await original
+    assert copied == original
 
 
 async def test_a_thread_branches_from_a_state(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
@@ -63,33 +63,33 @@ async def test_a_thread_branches_from_a_state(writer: httpx.AsyncClient, agents:
     new: Any = agents.load_text("new")
     count: Any = agents.list_checkpoints("new", 100)
     metadata: Any = agents.get_metadata("new")
-    assert await new == await old
-    assert len(await count) == 1
-    assert (await metadata)["metadata"]["order"] == 48213
+    assert new == old
+    assert len(count) == 1
+    assert (metadata)["metadata"]["order"] == 48213
 
 
 async def test_a_copy_never_overwrites_a_thread(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
     taken = "support-48220-jonas.weber"
     before: Any = agents.load_text(taken)
-    kept = await before
+    kept = before
     for checkpoint in ({}, {"checkpoint": "01HZX9A05K3"}):
         response = await sent(writer, "/inspect/copy", **{**COPY, "target": taken, **checkpoint})
         assert "The thread exists already" in checked_page(response, 409).text
     after: Any = agents.load_text(taken)
-    assert await after == kept
+    assert after == kept
 
 
 async def test_a_thread_is_deleted_once_it_was_asked(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
     page = checked_page(await writer.get("/inspect/delete", params=DELETE))
     assert "This cannot be undone." in page.text
     there: Any = agents.exists(THREAD)
-    assert await there
+    assert there
 
     response = await sent(writer, "/inspect/delete", **DELETE)
 
     assert (response.status_code, response.headers["location"]) == (303, "/?family=agents")
     gone: Any = agents.exists(THREAD)
-    assert not await gone
+    assert not gone
     checked_page(await writer.get("/inspect/delete", params=DELETE), 404)
 
 
@@ -98,7 +98,7 @@ async def test_a_checkpoint_is_deleted(writer: httpx.AsyncClient, agents: AgentD
 
     assert response.status_code == 303
     left: Any = agents.list_checkpoints(THREAD, 100)
-    assert len(await left) == 11
+    assert len(left) == 11
 
 
 async def test_every_family_is_copied_and_deleted(

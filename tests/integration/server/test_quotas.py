@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from locus_mysql.server.quotas import FairSemaphore
 from locus_mysql.server.tokens import new_token
 
 from ..conftest import MakeConfig
@@ -58,32 +56,12 @@ def test_a_tenant_whose_requests_wait_for_locks_leaves_connections_to_others(
         assert {one.result(PATIENCE_S).status_code for one in saving} == {200}
 
 
-async def test_places_go_to_the_tenant_that_has_fewest_and_in_order() -> None:
-    places, order, may_go = FairSemaphore(4), [], asyncio.Event()
-
-    async def ask(tenant: str, number: int) -> None:
-        async with places.one(tenant):
-            order.append((tenant, number))
-            await may_go.wait()
-
-    asking = [asyncio.create_task(ask("a", number)) for number in range(10)]
-    await asyncio.sleep(0)
-    asking += [asyncio.create_task(ask(tenant, 0)) for tenant in ("b", "c")]
-    await asyncio.sleep(0)
-    assert order == [("a", 0), ("a", 1), ("b", 0), ("c", 0)]
-    asking[5].cancel()
-    may_go.set()
-    await asyncio.wait(asking)
-    assert [number for tenant, number in order if tenant == "a"] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
-    assert (places.quotas.taken, dict(places.quotas.taken_by)) == (0, {})
-
-
-#: A service in which every list request blocks the event loop for ever, as a bug of this package might.
+#: A service in which every list request runs for ever, as a bug of this package might.
 STUCK = """
 import sys
 from locus_mysql.server import locus, running
 running.END_S = 1.0
-async def stuck(*_):
+def stuck(*_):
     import os
     os.write(2, b"stuck\\n")
     while True:
@@ -116,4 +94,4 @@ def test_asked_to_stop_it_ends_within_its_limit_whatever_runs(dsn: str, workers:
             line = stderr_lines.readline()
         process.terminate()
         process.wait(PATIENCE_S)
-        assert isinstance(asking.exception(PATIENCE_S), httpx.HTTPError)
+        assert asking.result(PATIENCE_S).status_code == 503

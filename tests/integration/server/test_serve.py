@@ -33,7 +33,7 @@ from locus_mysql.cli import main as cli
 from locus_mysql.cli import serving
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.sending import PIECE_BYTES
+from locus_mysql.server.requests import PIECE_BYTES
 from locus_mysql.server.tokens import new_token
 
 from ...thoroughness import FULL
@@ -545,3 +545,18 @@ def test_with_logs_as_json_every_line_of_the_standard_error_is_json(dsn: str, tm
         ("WARNING", "Without tokens: every program on this ma"),
     ]
     assert any(record.get("path") == "/health" for record in records[3:])
+
+
+def test_the_service_bounds_its_selects_a_little_above_its_requests(dsn: str, make_config: MakeConfig) -> None:
+    config = make_config()
+    with serving_at(dsn) as service:
+        assert httpx.post(service.url + PATH, json={"state": {"a": 1}}, timeout=PATIENCE_S).status_code == 200
+        with connect(config, config.database) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT MIN(v.variable_value), MAX(v.variable_value) FROM performance_schema.variables_by_thread v"
+                " JOIN performance_schema.threads t USING (thread_id) WHERE v.variable_name = 'max_execution_time'"
+                " AND t.processlist_db = %s AND t.processlist_id <> CONNECTION_ID()",
+                (config.database,),
+            )
+            ((least_ms, most_ms),) = cursor.fetchall()
+    assert Limits().request_s < int(least_ms) / 1000 <= int(most_ms) / 1000 <= Limits().request_s + 10

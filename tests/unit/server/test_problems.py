@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import ExitStack
 
 import pytest
 
@@ -12,7 +14,7 @@ from locus_mysql.engine.failures import explain
 from locus_mysql.server.hosts import host_of, is_loopback
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem, explained, problem_of
-from locus_mysql.server.quotas import Quota, Quotas
+from locus_mysql.server.turns import Turns
 
 
 def concrete(kind: type[Exception]) -> list[type[Exception]]:
@@ -92,35 +94,27 @@ def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
     assert [name for name in (*ours, *others) if is_loopback(name)] == list(ours)
 
 
-def test_no_tenant_gets_more_than_half_of_the_rest_and_everything_is_returned() -> None:
-    shares = Quotas(4)
-    held = [Quota("a"), Quota("a")]
-    for one in held:
-        one.take(shares, 1)
+async def test_no_tenant_gets_more_than_half_and_everything_is_returned() -> None:
+    turns, held = Turns(requests=3, operations=2), [ExitStack() for _ in range(4)]
+    for tenant, one in zip("abc", held, strict=False):
+        turns.accept(tenant, one)
     with pytest.raises(Problem) as of_one:
-        Quota("a").take(shares, 1)
-    held += [Quota("b"), Quota("c")]
-    held[2].take(shares, 1)
-    with pytest.raises(Problem) as of_rest:
-        Quota("b").take(shares, 1)
-    held[3].take(shares, 1)
+        turns.accept("a", held[3])
     with pytest.raises(Problem) as of_all:
-        Quota("d").take(shares, 1)
-    assert (of_one.value.status, of_rest.value.status, of_all.value.status) == (429, 429, 503)
+        turns.accept("d", held[3])
+    assert (of_one.value.status, of_all.value.status) == (429, 503)
+    await turns.begin("a", held[0])
+    waiting = asyncio.ensure_future(turns.begin("a", held[3]))
+    await turns.begin("b", held[1])  # does not wait for the other tenant
+    assert not waiting.done()
+    held[0].close()
+    await waiting
     for one in held:
-        one.give_back()
-        one.give_back()
-    assert (shares.taken, dict(shares.taken_by)) == (0, {})
+        one.close()
+    turns.accept("d", held[0])
 
 
 @pytest.mark.parametrize("name", ["body_bytes", "requests", "request_s"])
 def test_a_limit_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(errors.ConfigError, match=name):
         Limits(**{name: 0})
-
-
-def test_a_body_that_one_caller_could_never_send_is_no_limit() -> None:
-    """A single caller may use at most half of the limit for all bodies."""
-    assert Limits(body_bytes=10, bodies_bytes=20)
-    with pytest.raises(errors.ConfigError, match="twice body_bytes"):
-        Limits(body_bytes=11, bodies_bytes=20)

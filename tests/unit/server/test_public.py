@@ -67,3 +67,8 @@ def test_the_error_of_an_unknown_field_lists_the_known_ones() -> None:
 def test_the_error_of_a_body_that_is_no_object_has_no_python_names(given: object) -> None:
     with pytest.raises(Problem, match=r"^The body(, filter)?: Input should be an object\.$"):
         parsed(Asked, given, "The body")
+
+
+def test_a_driver_without_a_synchronous_side_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no synchronous side"):
+        create_app("mysql://root@localhost/nowhere", driver="asyncmy")
