@@ -11,7 +11,7 @@ import zlib
 from typing import Literal, NamedTuple
 
 from ...errors import CorruptCheckpoint
-from ...runtime.framing import DamagedFrame, Framing
+from ...records.framing import DamagedFrame, Framing
 from ...runtime.sealing import Sealing
 from . import keys
 

@@ -10,8 +10,8 @@ from ...dialect.transcripts.moving import MovedItem
 from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, row_identity, sealed_at
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...errors import CorruptCheckpoint, InvalidInput
+from ...records.framing import DamagedFrame, Frame, Framing
 from ...runtime.exact_json import check_json, decode_json, encode_json
-from ...runtime.framing import DamagedFrame, Frame, Framing
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey

@@ -13,7 +13,7 @@ from ...families.memories.embedding import EmbedFunction
 from ...families.memories.embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
+from ...runtime.stores import awaited
 from .memory_operations import MemoryServiceOperations
 
 

@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .session_operations import SessionOperations
 
 _LockKey: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str, str]

@@ -16,7 +16,7 @@ from ...engine.logs import CALLS, loggable
 from ...errors import LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .blocking_calls import refuse_agents
 from .built_in import own_options
 from .operations import LocusOperations, OnConflict

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ...engine.operation import Operation
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .operations import MemuStore
 from .recall_files import RecallFileOperations
 from .repositories import Repository

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from ...engine.operation import Operation
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .categories import CategoryOperations
 from .items import ItemOperations
 from .operations import MemuStore

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from agents import TResponseInputItem
 
-from ...runtime.methods import awaited
+from ...runtime.stores import awaited
 from .branch_operations import BranchOperations
 from .operations import SessionOperations
 from .session import OpenAISession

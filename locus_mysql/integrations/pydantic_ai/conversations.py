@@ -9,8 +9,7 @@ from pydantic_ai.conversation_store import ConversationStore
 
 from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .conversation_operations import ConversationOperations
 
 

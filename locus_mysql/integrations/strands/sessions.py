@@ -12,8 +12,7 @@ from strands.types.exceptions import SessionException
 from ...config import Keywords, MySQLConfig
 from ...errors import InvalidInput, LocusMySQLError
 from ...runtime.database import Database, share
-from ...runtime.methods import blocking
-from ...runtime.stores import SyncStore
+from ...runtime.stores import SyncStore, blocking
 from .session_operations import SessionOperations
 
 T = TypeVar("T")

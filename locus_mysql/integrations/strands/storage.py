@@ -15,8 +15,7 @@ from strands.types.exceptions import StorageError
 from ...config import Keywords, MySQLConfig
 from ...errors import LocusMySQLError
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .keys import normalized_key
 from .storage_operations import StorageOperations
 

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ....errors import CorruptCheckpoint
+from ....records.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Framing, Pieces
+from ....records.log_digests import EMPTY, Mark
 from ....runtime.exact_json import decode_json, encode_json
-from ....runtime.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Framing, Pieces
-from ....runtime.log_digests import EMPTY, Mark
 from .copies import Copy
 
 _LENGTHS = struct.Struct("<II")
@@ -92,10 +92,13 @@ def pack(
         tokens: The row's token, followed by that of the row it builds on.
         compression: Whether it may be compressed.
     """
-    header = {"p": position, "t": int(provisional), "c": cuts, "l": [change.to_json() for change in changes]}
-    text = encode_json(header)
+    described, has_copies = [], False
+    for change in changes:
+        described.append(change.to_json())
+        has_copies = has_copies or bool(change.copies)
+    text = encode_json({"p": position, "t": int(provisional), "c": cuts, "l": described})
     kind, body = _FRAMING.compress((_LENGTHS.pack(len(text), len(head)), text, head, *suffixes), compression)
-    if any(change.copies for change in changes):
+    if has_copies:
         kind = _COPYING_FORMATS[kind]
     return _FRAMING.join(kind, _checksum(kind, tokens, body), body)
 

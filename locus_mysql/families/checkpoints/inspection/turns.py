@@ -8,7 +8,7 @@ from typing import Any
 
 from ....dialect.checkpoints.inspection import BeginningRow
 from ....errors import CorruptCheckpoint
-from ....runtime.log_digests import EMPTY, Mark
+from ....records.log_digests import EMPTY, Mark
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of, path_of_messages
 from ...inspection.records import Turn

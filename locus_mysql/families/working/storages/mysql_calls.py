@@ -12,7 +12,7 @@ from ....dialect.working.dialect import WorkingDialect
 from ....dialect.working.pieces import SessionKey
 from ....dialect.working.sessions import StateRow
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Results, fetch
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Results, fetch
 from ....engine.retry import next_page
 from ....errors import LocusMySQLError, Unavailable
 from ....runtime.sampling import one_in
@@ -122,7 +122,7 @@ class WorkingOperations:
                 attempt = reaction
                 continue
             if one_in(HOUSEKEEPING_EVERY):
-                yield Deferred(work=self._housekeeping(key))
+                yield from self._housekeeping(key)
             return reply
         raise Unavailable(
             f"Other processes changed session {key.session_id!r} during each of the {TRIES} attempts of this call. "

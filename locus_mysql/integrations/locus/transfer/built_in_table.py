@@ -24,7 +24,7 @@ from locus.core.state import AgentState
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....engine.asynchronous import AsyncEngine
+from ....engine.execution import AsyncEngine
 from ....engine.operation import Batch, Operation, fetch
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
