@@ -15,7 +15,8 @@ from .peers import Peers
 
 DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
 SYNC_DRIVERS = ("mysql-connector", "pymysql")
-#: Maximum number of connections of each contestant: the default of all but Redis' client.
+#: Maximum number of connections of the other contestants: their default, except that of Redis' client. This project
+#: uses its own default.
 POOL_SIZE = 10
 #: Redis' client does not wait for a free connection; it fails beyond its limit of 100.
 REDIS_POOL_SIZE = 256
@@ -108,14 +109,12 @@ class Synchronous:
 
 def ours(dsn: str, driver: str) -> Contestant:
     """Return this project on one driver."""
-    return Asynchronous(f"locus-mysql, {driver}", mysql_checkpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE))
+    return Asynchronous(f"locus-mysql, {driver}", mysql_checkpointer(dsn=dsn, driver=driver))
 
 
 def ours_blocking(dsn: str, driver: str) -> Contestant:
     """Return this project's blocking side on one driver."""
-    return Synchronous(
-        f"locus-mysql, {driver}, blocking", SyncMySQLCheckpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE)
-    )
+    return Synchronous(f"locus-mysql, {driver}, blocking", SyncMySQLCheckpointer(dsn=dsn, driver=driver))
 
 
 def built_in(dsn: str) -> Contestant:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.runtime.counting import counted

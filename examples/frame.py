@@ -10,7 +10,7 @@ from typing import TextIO
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 
 from .database import own_tables

@@ -155,7 +155,7 @@ class ConnectionOptions(BaseModel):
         advanced=True,
     )
     pool_size: Annotated[int, Field(ge=1, le=10_000)] = _option(
-        10,
+        4,
         "The most connections that are open at once, for each process and each event loop.",
     )
     pool_timeout_s: Seconds = _option(

@@ -18,7 +18,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.dialect.working.tables import working_schema
 from locus_mysql.embedded import stop_server
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 

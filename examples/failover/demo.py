@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Query
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import fetch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 

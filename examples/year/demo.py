@@ -18,7 +18,7 @@ from typing import TextIO
 from ci.local_server import LocalServer, find_mysqld
 from locus_mysql import Encryption, MySQLConfig
 from locus_mysql.dialect.statement import Statement
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.errors import EncryptionError, SetupError
 from locus_mysql.families.registry import families

@@ -40,7 +40,7 @@ class Statement:
 
         A driver uses this to notice an answer that cannot belong to this statement.
         """
-        return _brings_rows(self.sql[:64])
+        return brings_rows(self.sql[:64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ def _alternatives(hint: Any) -> tuple[type, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _brings_rows(beginning: str) -> bool | None:
+def brings_rows(beginning: str) -> bool | None:
+    """Return `Statement.brings_rows` for a statement's first 64 characters."""
     words = beginning.split(None, 1)
     return _BRINGS_ROWS.get(words[0].upper()) if words else None

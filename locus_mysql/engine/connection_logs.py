@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..drivers.interface import DriverError
 from ..drivers.wire.session import warning_about
 from .logs import CONNECTIONS, loggable
-from .servers import ServerConnection
+
+if TYPE_CHECKING:
+    from .pool import ServerConnection
 
 #: The warnings about servers that this process has logged.
 _warned: set[str] = set()

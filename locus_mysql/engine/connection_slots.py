@@ -1,8 +1,9 @@
-"""The slots of a pool, which limit the connections in use. Threads or tasks wait for a free slot.
+"""The slots of a pool, which limit the connections in use. Threads or tasks wait for a connection.
 
-A user of a pool takes a slot before it takes or opens a connection, and frees it afterwards. A pool holds weak
-references to the taken slots and counts these. So if a signal handler raises an exception before a slot is freed, the
-slot becomes free when the exception is dropped.
+A user of a pool takes a slot before it takes or opens a connection, and frees it afterwards. While others have slots,
+it takes one only together with an idle connection: otherwise it waits for the first that is given back, or newly
+opened. A pool holds weak references to the taken slots and counts these. So if a signal handler raises an exception
+before a slot is freed, the slot becomes free when the exception is dropped.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sized
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -23,56 +24,64 @@ from ..errors import PoolTimeout
 from .group_commit import MAX_EXAMINED, CommitGroup, QueuedWrite
 
 if TYPE_CHECKING:
-    from .servers import ServerConnection
+    from .commands import Shielded
+    from .pool import ServerConnection
 
-#: Interval in seconds at which waiting users check for a free slot, as a signal may interrupt the thread that would
-#: wake them.
+#: Interval in seconds at which waiting users check for a free connection, as a signal may interrupt the thread that
+#: would wake them.
 RECHECK_S = 1.0
 
 
 class Slot:
-    """One user's slot in a pool, the connection lent to that user, and the writes of others that the user sends.
+    """One user's slot in a pool, and the connection lent to that user."""
 
-    Args:
-        write: What the user sends, if another user may send it; then `Slots.wait` also ends when that was done.
-    """
+    lent: ServerConnection | None = None
 
-    __slots__ = ("__weakref__", "group", "lent", "write")
+    #: What the user sends, if another user may send it; then `Slots.wait` also ends when that was done.
+    write: QueuedWrite | None = None
 
-    def __init__(self, write: QueuedWrite | None = None) -> None:
-        self.lent: ServerConnection | None = None
-        self.write = write
-        self.group: CommitGroup | None = None
+    #: The writes of others that the user sends with its own, and the steps that send them.
+    group: CommitGroup | None = None
+    sending: Shielded | None = None
+
+    #: Why no connection could be opened for the user.
+    error: Exception | None = None
 
 
 class Slots(Protocol):
     """The slots of one pool. Except for `wait`, its methods are called with the pool's lock held."""
 
-    @property
-    def in_use(self) -> int:
-        """The number of slots that are taken."""
+    #: The slots that are taken.
+    taken: set[ref[Slot]]
 
     @property
-    def waiting(self) -> int:
-        """The number of users that wait for a slot."""
+    def waiters(self) -> Sized:
+        """The users that wait for a connection."""
 
     def take(self, slot: Slot) -> bool:
-        """Take a slot if one is free."""
+        """Take a slot, with an idle connection or, if no user has one, to open one."""
+
+    def take_to_open(self) -> Slot | None:
+        """Take a slot in which a connection is opened for a user that waits; None if none is free."""
 
     def wait(self, slot: Slot) -> Awaitable[None] | None:
-        """Take a slot as soon as one is free: blocks, or returns an awaitable.
+        """Take a slot as soon as `take` can: blocks, or returns an awaitable.
 
         It also ends, without a slot, when the outcome of the slot's write is set, as another call has sent it.
 
         Raises:
-            PoolTimeout: No slot became free in time, and no other call took the write.
+            PoolTimeout: No connection became free in time, and no other call took the write.
+            DriverError: None could be opened.
         """
 
     def gather(self, group: CommitGroup) -> None:
         """Add writes of waiting users to a group, those that have waited the longest first."""
 
-    def free(self, slot: Slot) -> None:
-        """Free a slot, if it is taken."""
+    def wake(self) -> None:
+        """Let the user that has waited the longest take a slot, if it can."""
+
+    def fail_first(self, error: Exception) -> None:
+        """Let the user that has waited the longest fail, as none could be opened, unless others have connections."""
 
 
 class _Taken:
@@ -80,45 +89,52 @@ class _Taken:
 
     Args:
         size: The maximum number of slots.
+        idle: The pool's idle connections.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, idle: list[ServerConnection]) -> None:
         self._size = size
-        self._taken: set[ref[Slot]] = set()
-
-    @property
-    def in_use(self) -> int:
-        """See `Slots.in_use`."""
-        return len(self._taken)
+        self._idle = idle
+        self.taken: set[ref[Slot]] = set()
 
     def take(self, slot: Slot) -> bool:
         """See `Slots.take`."""
-        taken = self._taken
-        if len(taken) >= self._size:
+        taken, idle = self.taken, self._idle
+        if len(taken) >= self._size or (taken and not idle):
             return False
         taken.add(ref(slot, taken.discard))
+        if idle:
+            slot.lent = idle[-1]
+            del idle[-1]
         return True
+
+    def take_to_open(self) -> Slot | None:
+        """See `Slots.take_to_open`."""
+        if len(self.taken) >= self._size:
+            return None
+        slot = Slot()
+        self.taken.add(ref(slot, self.taken.discard))
+        return slot
+
+    def _any_lent(self) -> bool:
+        return any(slot.lent is not None for one in self.taken if (slot := one()) is not None)
 
 
 class BlockingSlots(_Taken):
     """Slots for threads.
 
     Args:
-        config: Has their number, and the longest wait for one.
+        config: Has their number, and the longest wait for a connection.
         lock: The pool's.
+        idle: The pool's idle connections.
     """
 
-    def __init__(self, config: ConnectionOptions, lock: threading.RLock) -> None:
-        super().__init__(config.pool_size)
+    def __init__(self, config: ConnectionOptions, lock: threading.RLock, idle: list[ServerConnection]) -> None:
+        super().__init__(config.pool_size, idle)
         self._config = config
         self._lock = lock
         # The gate of each waiting thread, a lock that is released to wake it, and the thread's slot.
-        self._gates: dict[ref[threading.Lock], ref[Slot]] = {}
-
-    @property
-    def waiting(self) -> int:
-        """See `Slots.waiting`."""
-        return len(self._gates)
+        self.waiters: dict[ref[threading.Lock], ref[Slot]] = {}
 
     def wait(self, slot: Slot) -> None:
         """See `Slots.wait`.
@@ -137,8 +153,8 @@ class BlockingSlots(_Taken):
                 gate.acquire(timeout=min(left, RECHECK_S))
         except BaseException:
             with self._lock:
-                self._gates.pop(ref(gate), None)
-                self._wake()  # this thread may have been the one that was woken for a free slot
+                self.waiters.pop(ref(gate), None)
+                self.wake()  # this thread may have been the one that was woken for a connection
             raise
 
     def _is_done(self, slot: Slot, gate: threading.Lock) -> bool:
@@ -146,36 +162,41 @@ class BlockingSlots(_Taken):
         with self._lock:
             if slot.write is not None and slot.write.taken:
                 return slot.write.outcome is not None
+            if slot.error is not None:
+                raise slot.error
             if self.take(slot):
-                self._gates.pop(ref(gate), None)
+                self.waiters.pop(ref(gate), None)
                 return True
-            self._gates[ref(gate, self._gates.pop)] = ref(slot)
+            self.waiters[ref(gate, self.waiters.pop)] = ref(slot)
         return False
 
     def gather(self, group: CommitGroup) -> None:
         """See `Slots.gather`."""
-        for waiting, its_slot in list(islice(self._gates.items(), MAX_EXAMINED)):
-            gate, slot = waiting(), its_slot()
-            if gate is None or slot is None or slot.write is None or not gate.locked():
+        for waiting, its_slot in list(islice(self.waiters.items(), MAX_EXAMINED)):
+            gate, other = waiting(), its_slot()
+            if gate is None or other is None or other.write is None or not gate.locked():
                 continue
-            if group.add(slot.write, partial(_open, gate)):
-                del self._gates[waiting]
+            if group.add(other.write, partial(_open, gate)):
+                del self.waiters[waiting]
             if group.full:
                 return
 
-    def free(self, slot: Slot) -> None:
-        """See `Slots.free`."""
-        self._taken.discard(ref(slot))
-        if self._gates:
-            self._wake()
-
-    def _wake(self) -> None:
-        """Wake the thread that has waited the longest."""
-        first = next(iter(self._gates), None)
+    def wake(self) -> None:
+        """See `Slots.wake`."""
+        first = next(iter(self.waiters), None)
         gate = None if first is None else first()
         if first is not None and gate is not None:
-            del self._gates[first]
+            del self.waiters[first]
             _open(gate)
+
+    def fail_first(self, error: Exception) -> None:
+        """See `Slots.fail_first`."""
+        if self._any_lent():
+            return
+        slot = next((slot for its_slot in self.waiters.values() if (slot := its_slot()) is not None), None)
+        if slot is not None:
+            slot.error = error
+            self.wake()
 
 
 def _open(gate: threading.Lock) -> None:
@@ -185,7 +206,7 @@ def _open(gate: threading.Lock) -> None:
 
 
 class _Waiter(NamedTuple):
-    """A task that waits for a slot: the slot, what wakes the task, and the limit of its wait."""
+    """A task that waits for a connection: its slot, what wakes the task, and the limit of its wait."""
 
     slot: Slot
     woken: asyncio.Future[None]
@@ -206,19 +227,15 @@ class AwaitedSlots(_Taken):
     """Slots for the tasks of one event loop. Waiting tasks get a slot in order of arrival.
 
     Args:
-        config: Has their number, and the longest wait for one.
+        config: Has their number, and the longest wait for a connection.
+        idle: The pool's idle connections.
     """
 
-    def __init__(self, config: ConnectionOptions) -> None:
-        super().__init__(config.pool_size)
+    def __init__(self, config: ConnectionOptions, idle: list[ServerConnection]) -> None:
+        super().__init__(config.pool_size, idle)
         self._config = config
-        self._waiters: deque[_Waiter] = deque()
+        self.waiters: deque[_Waiter] = deque()
         self._recheck: asyncio.TimerHandle | None = None
-
-    @property
-    def waiting(self) -> int:
-        """See `Slots.waiting`."""
-        return len(self._waiters)
 
     async def wait(self, slot: Slot) -> None:
         """See `Slots.wait`."""
@@ -231,51 +248,60 @@ class AwaitedSlots(_Taken):
         waiter = _Waiter(slot, loop.create_future(), limit)
         try:
             async with limit:
-                self._waiters.append(waiter)
+                self.waiters.append(waiter)
                 await waiter.woken
-        except BaseException as error:
-            with suppress(ValueError):
-                self._waiters.remove(waiter)
-            self.free(slot)  # this task may have got the slot, and does not use it
-            if isinstance(error, TimeoutError):
-                raise pool_timeout(self._config) from None
+        except TimeoutError:
+            self._forget(waiter)
+            raise pool_timeout(self._config) from None
+        except BaseException:
+            self._forget(waiter)
             raise
+        if slot.error is not None:
+            raise slot.error
 
     def gather(self, group: CommitGroup) -> None:
         """See `Slots.gather`."""
-        for waiter in list(islice(self._waiters, MAX_EXAMINED)):
-            write = waiter.slot.write
-            if write is not None and not waiter.gone and group.add(write, waiter.wake):
+        for waiter in list(islice(self.waiters, MAX_EXAMINED)):
+            other = waiter.slot.write
+            if other is not None and not waiter.gone and group.add(other, waiter.wake):
                 waiter.limit.reschedule(None)
-                self._waiters.remove(waiter)
+                self.waiters.remove(waiter)
             if group.full:
                 return
 
-    def free(self, slot: Slot) -> None:
-        """See `Slots.free`."""
-        self._taken.discard(ref(slot))
-        if self._waiters:
-            self._hand_over()
-
-    def _hand_over(self) -> None:
-        """Give free slots to the tasks that have waited the longest."""
-        while self._waiters:
-            waiter = self._waiters[0]
+    def wake(self) -> None:
+        """See `Slots.wake`: give it a slot."""
+        while self.waiters:
+            waiter = self.waiters[0]
             if not waiter.gone:
-                if ref(waiter.slot) not in self._taken and not self.take(waiter.slot):
+                if ref(waiter.slot) not in self.taken and not self.take(waiter.slot):
                     return
                 waiter.wake()
-            self._waiters.popleft()
+            self.waiters.popleft()
+
+    def fail_first(self, error: Exception) -> None:
+        """See `Slots.fail_first`."""
+        if self._any_lent():
+            return
+        waiter = next((waiter for waiter in self.waiters if not waiter.gone), None)
+        if waiter is not None:
+            waiter.slot.error = error
+            self.waiters.remove(waiter)
+            waiter.wake()
+
+    def _forget(self, waiter: _Waiter) -> None:
+        with suppress(ValueError):
+            self.waiters.remove(waiter)
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
         self._recheck = None
-        self._hand_over()
-        if self._waiters:
+        self.wake()
+        if self.waiters:
             self._recheck = loop.call_later(RECHECK_S, self._check, loop)
 
 
 def pool_timeout(config: ConnectionOptions) -> PoolTimeout:
-    """The error of a user that waited too long for a slot."""
+    """The error of a user that waited too long for a connection."""
     return PoolTimeout(
         f"All {config.pool_size} connections were in use for {config.pool_timeout_s:g} s. Raise pool_size (the "
         "server's max_connections permitting), or pool_timeout_s."

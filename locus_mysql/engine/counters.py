@@ -36,36 +36,25 @@ class Counters:
         """Count from zero, with a new lock: a thread of the parent may hold the old one forever."""
         # Reentrant, because the garbage collector may end an abandoned call of a task, which counts its traffic, while
         # the same thread holds the lock.
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.opened = self.lost = self.retries = 0
         self._looked_up: Counter[tuple[str, bool]] = Counter()
+        #: Of all pools, which add to it with the lock held.
         self.total = Traffic()
-
-    def add(self, connection: object) -> None:
-        """Add the traffic of a connection since this was last called for it."""
-        traffic: Traffic | None = getattr(connection, "traffic", None)
-        if traffic is None:  # an external driver may not count its traffic
-            return
-        with self._lock:
-            total = self.total
-            total.round_trips += traffic.round_trips
-            total.sent_bytes += traffic.sent_bytes
-            total.received_bytes += traffic.received_bytes
-        traffic.clear()
 
     def open_one(self) -> None:
         """Count a connection that was opened."""
-        with self._lock:
+        with self.lock:
             self.opened += 1
 
     def lose(self, connections: int) -> None:
         """Count connections that were dropped because they, or their server, failed."""
-        with self._lock:
+        with self.lock:
             self.lost += connections
 
     def retry(self) -> None:
         """Count a batch that is repeated."""
-        with self._lock:
+        with self.lock:
             self.retries += 1
 
     def look_up(self, cache: str, *, hit: bool) -> None:
@@ -75,10 +64,10 @@ class Counters:
             cache: The name of the cache.
             hit: Whether the cache had the value.
         """
-        with self._lock:
+        with self.lock:
             self._looked_up[cache, hit] += 1
 
     def looked_up(self, cache: str, *, hit: bool) -> int:
         """Return the number of such look-ups."""
-        with self._lock:
+        with self.lock:
             return self._looked_up[cache, hit]

@@ -25,8 +25,8 @@ from ..errors import (
     StateTooLarge,
     Unavailable,
 )
+from .cluster.topology import LeadsToSecondary, NoPrimary, NotAMember
 from .passwords import NoPassword
-from .topology import LeadsToSecondary, NoPrimary, NotAMember
 
 if TYPE_CHECKING:
     from ..config import ConnectionOptions

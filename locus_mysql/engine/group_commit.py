@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..dialect import Statement
 from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, Result, ServerError
 from .commands import CommandGenerator
 from .failures import LOCK_WAIT_TIMEOUT, READ_ONLY, was_interrupted
 from .operation import Batch
-from .servers import ServerConnection
 from .transaction import BEGIN, COMMIT, roll_back
+
+if TYPE_CHECKING:
+    from .connection_slots import Slot
+    from .pool import Pool, ServerConnection
 
 #: Limits of one packet: 8 writes save most of what can be saved, and a long packet delays the short writes in it.
 MAX_WRITES = 8
@@ -44,6 +47,19 @@ _RESTORE_LOCK_WAITS = Statement(
 )
 _PREFIX = (_LIMIT_LOCK_WAITS, BEGIN)
 _SUFFIX = (COMMIT, _RESTORE_LOCK_WAITS)
+
+
+def send_with_others(pool: Pool, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
+    """Send the writes of a slot's group, and give the connection back. Each call finds its outcome in its write."""
+    try:
+        if slot.group is not None:
+            yield from slot.group.send(lent)
+        if not pool.give_back_at_once(slot, lent):
+            yield from pool.close_outdated(slot, lent)
+    except BaseException as error:
+        pool.give_back_after(slot, error)
+        if not isinstance(error, DriverError):
+            raise
 
 
 class SendAlone:

@@ -12,7 +12,7 @@ import re
 
 from ..drivers.interface import DriverError, ServerError
 from ..errors import SetupError
-from .topology import NoPrimary
+from .cluster.topology import NoPrimary
 
 #: Opened: DEBUG. Closed for age or on request: DEBUG. Gone while idle: INFO. Lost in use: WARNING.
 CONNECTIONS = logging.getLogger("locus_mysql.connections")

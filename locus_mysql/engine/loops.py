@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from .bounded_executor import BoundedExecutor
 from .commands import (
     AskPassword,
     Close,
@@ -30,6 +31,30 @@ from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 
 T = TypeVar("T")
+
+
+class BoundedExecutor:
+    """Dedicated threads for long work, so that it blocks neither the event loop nor other users' threads.
+
+    Args:
+        name: The prefix of the threads' names.
+        threads: The number of threads per event loop; further work waits.
+    """
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.name = name
+        self.threads = threads
+        #: By event loop. A forked child has other loops, so it does not use its parent's threads.
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
+
+    async def run(self, work: Callable[..., T], *arguments: object) -> T:
+        """Call a function with these arguments in a thread, unless the caller is cancelled before it begins."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.get(loop)
+        if pool is None:
+            pool = self._pools[loop] = ThreadPoolExecutor(self.threads, self.name)
+        return await loop.run_in_executor(pool, work, *arguments)
+
 
 #: Runs long computations beside event loops.
 COMPUTING = BoundedExecutor("locus-mysql decoding", threads=2)

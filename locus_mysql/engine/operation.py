@@ -37,11 +37,6 @@ class Batch:
     lock: tuple[str | bytes, ...] = ()
 
     @property
-    def is_transaction(self) -> bool:
-        """Return whether the batch needs a transaction; a single statement is one by itself."""
-        return self.atomic and len(self.statements) > 1
-
-    @property
     def only_reads(self) -> bool:
         """Return whether the batch changes nothing."""
         return all(statement.brings_rows for statement in self.statements)
@@ -60,7 +55,13 @@ class Batch:
             outcome_query: See `Batch`.
             lock: See `Batch`.
         """
-        return cls(tuple(_flat(steps)), outcome_query, lock=lock)
+        statements: list[Statement] = []
+        for step in steps:
+            if isinstance(step, Statement):
+                statements.append(step)
+            else:
+                statements += step
+        return cls(tuple(statements), outcome_query, lock=lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +88,6 @@ class Computation(Batch):
     work: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred(Batch):
-    """A step that sends nothing: housekeeping that the call need not wait for.
-
-    Args:
-        work: Runs after the answer of the call, or at once if the process may end soon; see `background`. It may also
-            never run: a later call must find what is left to do.
-    """
-
-    statements: tuple[Statement, ...] = ()
-    work: Operation[None] | None = None
-
-
 class Results(list[Result]):
     """A result for each statement of a batch, in their order.
 
@@ -115,18 +103,18 @@ class Results(list[Result]):
     ) -> None:
         super().__init__(results)
         self._batch = batch
-        self._places: dict[int, int] = {}
+        self._by_statement: dict[int, Result] | None = None
         self.earlier_attempt = earlier_attempt
         self.fate_unknown = fate_unknown
 
     def of(self, statement: Statement) -> Result:
         """Return the result of a statement of the batch, which is found by identity."""
-        if not self._places:
-            self._places.update((id(own), place) for place, own in enumerate(self._batch.statements))
-        place = self._places.get(id(statement))
-        if place is None:
-            raise LookupError(f"The batch has no such statement: {statement.sql}")
-        return self[place]
+        if self._by_statement is None:
+            self._by_statement = dict(zip(map(id, self._batch.statements), self, strict=False))
+        try:
+            return self._by_statement[id(statement)]
+        except KeyError:
+            raise LookupError(f"The batch has no such statement: {statement.sql}") from None
 
     def rows(self, query: Query[R]) -> list[R]:
         """Return the rows of a query of the batch, or the row of its `Batch.outcome_query`.
@@ -201,11 +189,3 @@ class Duplicate(Undone):
 
 class Outdated(Undone):
     """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile."""
-
-
-def _flat(steps: Iterable[Statement | tuple[Statement, ...]]) -> Iterable[Statement]:
-    for step in steps:
-        if isinstance(step, Statement):
-            yield step
-        else:
-            yield from step

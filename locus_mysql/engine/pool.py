@@ -1,8 +1,9 @@
-"""Connections kept for reuse: `Pool`.
+"""Connections kept for reuse: `Pool`, which lends each `ServerConnection` to one user at a time.
 
-A connection is lent to one user at a time. A connection in an unknown state is dropped, never reused. A connection that
-was idle for a while is pinged before it is lent; one in steady use is not. All of them lead to the primary:
-when it is found dead, or has lost that role, all are dropped, so that only one call is delayed.
+A call takes the first connection that is free, newly opened or given back: while others are in use, a new one is opened
+beside the call, which waits for whichever comes first. A connection in an unknown state is dropped, never reused. A
+connection that was idle for a while is pinged before it is lent; one in steady use is not. When a server is found dead,
+or has lost its role, all connections to it are dropped, so that only one call is delayed.
 """
 
 from __future__ import annotations
@@ -13,23 +14,73 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeGuard, TypeVar, overload
+from math import inf
+from typing import TYPE_CHECKING, TypeGuard
+from weakref import ref
 
-from ..config import ConnectionOptions
-from ..drivers.interface import ConnectionLost, Driver, DriverError, ServerError
+from ..config import ConnectionOptions, Endpoint
+from ..dialect import Statement
+from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError, Traffic
+from ..errors import LocusMySQLError
 from . import connection_logs as logs
-from .commands import Close, CommandGenerator, Ping, Shielded, Wait
+from .cluster.topology import LeadsToSecondary
+from .commands import Close, CommandGenerator, Connection, Execute, Ping, Wait
 from .connection_slots import Slot
 from .counters import Counters, PoolState
-from .failures import READ_ONLY
-from .group_commit import CommitGroup, QueuedWrite
-from .idle import REAP_AFTER_S, IdleConnections
-from .primary import PRIMARY
-from .servers import Role, ServerConnection
-from .sides import Side, abort_all
-from .topology import LeadsToSecondary, Topology
+from .failures import READ_ONLY, lacks_temporary_table
+from .group_commit import CommitGroup
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from .servers import Servers
+    from .sides import Side
+
+#: A connection idle for longer is pinged before use, in seconds.
+PING_AFTER_S = 5.0
+
+#: Idle connections are inspected this long after the first one exceeds its idle limit, in seconds.
+REAP_AFTER_S = 0.05
+
+#: The session's temporary tables go to disk at once. Needs no privilege. Making one takes 0.1 ms longer (9.7.4).
+_ON_DISK = Statement("SET SESSION big_tables = 1")
+
+
+class ServerConnection:
+    """An open connection of a pool.
+
+    Args:
+        connection: The driver's.
+        endpoint: The server it leads to.
+    """
+
+    def __init__(self, connection: Connection, endpoint: Endpoint) -> None:
+        self.connection = connection
+        self.endpoint = endpoint
+        #: Set by the pool: its generation when this was opened, and times by its clock.
+        self.generation = 0
+        self.opened_at = self.idle_since = 0.0
+        #: Whether temporary tables go to disk, because a statement failed for lack of memory for them.
+        self.on_disk = False
+        self._unsent: tuple[Statement, ...] = ()
+
+    def execute(self, statements: Sequence[Statement]) -> CommandGenerator[list[Result]]:
+        """Send statements in one packet.
+
+        If it fails for lack of memory for temporary tables, the next packet sends them to disk: see `on_disk`.
+        """
+        unsent, self._unsent = self._unsent, ()
+        try:
+            results: list[Result] = yield Execute(self.connection, (*unsent, *statements) if unsent else statements)
+        except ServerError as error:
+            if not self.on_disk and lacks_temporary_table(error):
+                self.on_disk, self._unsent = True, (_ON_DISK,)
+            if error.statement_index is not None:
+                error.statement_index -= len(unsent)
+            raise
+        return results[len(unsent) :] if unsent else results
+
+    def ping(self) -> CommandGenerator[None]:
+        """Check that the server answers. Raises `ConnectionLost` if it does not."""
+        yield Ping(self.connection)
 
 
 class Pool:
@@ -39,157 +90,95 @@ class Pool:
 
     Args:
         config: Size, timeouts and ages.
-        driver: Opens connections.
         side: The way in which users of the pool wait.
-        topology: The known state of the servers, if it is shared.
+        servers: Opens connections.
         counters: The counters, if they are shared.
-        role: The role of the servers that the connections lead to.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
         self,
         config: ConnectionOptions,
-        driver: Driver,
         side: Side,
-        topology: Topology | None = None,
+        servers: Servers,
         counters: Counters | None = None,
-        role: Role = PRIMARY,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
-        self._driver = driver
-        self._side = side
-        self._topology = topology or Topology(config.endpoints)
+        self.side = side
+        self._servers = servers
         self._counters = counters or Counters()
-        self._role = role
+        self._clock = clock
         self._process = os.getpid()
         # Reentrant, because the garbage collector may end an abandoned call of a task, which gives its connection back,
         # while the same thread holds the lock.
         self._lock = threading.RLock()
-        self._slots = side.slots(config, self._lock)
-        self._idle = IdleConnections(config)
-        self.background = side.background()
-        self._watch = side.watch(self._look_for_another) if self._topology.several else None
+        #: The connections that are not in use, the last used one last; the same list for as long as the pool exists.
+        self._idle: list[ServerConnection] = []
+        self._sound_until = inf  # no idle connection is too old before
+        self._slots = side.slots(config, self._lock, self._idle)
         self._reaping = False
         self._generation = 0
 
-    @overload
-    def lend(
-        self, use: Callable[[ServerConnection], CommandGenerator[T]], *, tested: bool = False
-    ) -> CommandGenerator[T]: ...
-
-    @overload
-    def lend(
-        self, use: Callable[[ServerConnection], CommandGenerator[T]], *, write: QueuedWrite
-    ) -> CommandGenerator[T | None]: ...
-
-    def lend(
-        self,
-        use: Callable[[ServerConnection], CommandGenerator[T]],
-        *,
-        tested: bool = False,
-        write: QueuedWrite | None = None,
-    ) -> CommandGenerator[T | None]:
-        """Lend a connection to a generator, and return what it returns; None if the write was sent in a group.
+    def borrow_at_once(self, slot: Slot) -> ServerConnection | None:
+        """Lend a connection in steady use, if one is free.
 
         A signal handler may raise an exception at almost any point. So `give_back_after` cleans up after any of the
-        steps, and may be called repeatedly.
+        steps of a call, and may be called repeatedly.
+        """
+        idle, taken = self._idle, self._slots.taken
+        with self._lock:
+            if not idle or len(taken) >= self._config.pool_size:
+                return None
+            lent, now = idle[-1], self._clock()
+            if now >= self._sound_until or now - lent.idle_since > PING_AFTER_S:
+                return None
+            taken.add(ref(slot, taken.discard))
+            slot.lent = lent
+            del idle[-1]
+        return lent
+
+    def borrow(self, slot: Slot, *, tested: bool = False) -> CommandGenerator[ServerConnection | None]:
+        """Lend the first connection that is free, given back or newly opened.
 
         Args:
-            use: Called with the connection.
-            tested: Ping the connection first, however briefly it was idle.
-            write: The call's write, if it may be sent in a group: with writes of waiting calls, or by another call.
+            slot: The user's.
+            tested: Ping an idle connection first, however briefly it was idle.
+
+        Returns:
+            The connection; None if the slot's write was sent by another call meanwhile.
 
         Raises:
             PoolTimeout: No connection became free in time.
             DriverError: No connection could be opened.
         """
-        slot, sending = Slot(write), None
-        try:
-            lent = None if tested else self.borrow_at_once(slot)
-            if lent is None:
-                lent = yield from self.borrow(slot, tested=tested)
-                if lent is None:
-                    return None
-            if write is not None and self._gather(slot, write, lent):
-                sending = Shielded(self._send_group(slot, lent))
-                yield sending
-                return None
-            result = yield from use(lent)
-            if not self.give_back_at_once(slot, lent):
-                yield from self.close_outdated(slot, lent)
-        except BaseException as error:
-            if sending is None or not sending.continues:
-                self._clean_up(slot, error)
-            raise
-        return result
-
-    def _gather(self, slot: Slot, write: QueuedWrite, lent: ServerConnection) -> bool:
-        """Let a call that has a connection send the writes of those that wait; False if it sends none."""
-        if not self._slots.waiting or not getattr(lent.connection, "supports_group_commit", False):
-            return False
-        slot.group = group = CommitGroup(write)
-        with self._lock:
-            self._slots.gather(group)
-        return len(group.writes) > 1
-
-    def _send_group(self, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
-        """Send a group of writes, and give the connection back. Each call finds its outcome in its write."""
-        try:
-            if slot.group is not None:
-                yield from slot.group.send(lent)
-            if not self.give_back_at_once(slot, lent):
-                yield from self.close_outdated(slot, lent)
-        except BaseException as error:
-            self._clean_up(slot, error)
-            if not isinstance(error, DriverError):
-                raise
-
-    def _clean_up(self, slot: Slot, error: BaseException) -> None:
-        try:
-            self.give_back_after(slot, error)
-        except BaseException as second:
-            self.give_back_after(slot, second)
-            raise
-
-    def borrow_at_once(self, slot: Slot) -> ServerConnection | None:
-        """Lend a connection in steady use, if there is one and a free slot."""
-        with self._lock:
-            if not (self._idle.has_sound() and self._slots.take(slot)):
-                return None
-            slot.lent = lent = self._idle.last()
-            self._idle.remove_last()
-        if self._watch is not None:
-            self._watch.begin(lent)
-        return lent
-
-    def borrow(self, slot: Slot, *, tested: bool = False) -> CommandGenerator[ServerConnection | None]:
-        """Wait for a slot, and lend a connection, tested or opened if needed. Raises as `lend` does.
-
-        Returns:
-            The connection; None if the slot's write was sent by another call meanwhile.
-        """
         with self._lock:
             has_slot = self._slots.take(slot)
         if not has_slot:
-            yield Wait(partial(self._slots.wait, slot))
+            self._open_for_others(1)
+            try:
+                yield Wait(partial(self._slots.wait, slot))
+            except BaseException:
+                self._return_unused(slot)
+                raise
             if slot.write is not None and slot.write.taken:
                 return None
-        lent = yield from self._sound(slot, tested=tested)
-        if self._watch is not None:
-            self._watch.begin(lent)
-        return lent
+            if slot.lent is None:  # it opens a connection itself, as no other user has one
+                self._open_for_others(len(self._slots.waiters))
+        return (yield from self._sound(slot, tested=tested))
 
     def give_back_at_once(self, slot: Slot, lent: ServerConnection) -> bool:
         """Take back a connection whose call succeeded; False if it is outdated, for `close_outdated`."""
-        if self._watch is not None:
-            self._watch.end(lent)
-        self._counters.add(lent.connection)
+        self._count(lent.connection)
         with self._lock:
             if lent.generation != self._generation:
                 return False
             self._keep(lent)
             slot.lent = None
-            self._slots.free(slot)
+            slots = self._slots
+            slots.taken.discard(ref(slot))
+            if slots.waiters:
+                slots.wake()
         return True
 
     def close_outdated(self, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
@@ -200,43 +189,57 @@ class Pool:
 
     def give_back_after(self, slot: Slot, error: BaseException) -> None:
         """Take back a slot, and its connection if it has one, after a call ended with an error. Never waits."""
-        lent = slot.lent
         try:
-            if slot.group is not None:
-                slot.group.abandon()
-            if lent is not None:
-                if self._watch is not None:
-                    self._watch.end(lent)
-                self._counters.add(lent.connection)
-                self._keep_or_drop(lent, error)
-                slot.lent = None
-        finally:
-            self._leave(slot)
+            self._give_back_after(slot, error)
+        except BaseException as second:
+            self._give_back_after(slot, second)
+            raise
+
+    def share_packet(self, slot: Slot) -> bool:
+        """Let a call that has a connection send the writes of those that wait for one; False if it sends none.
+
+        They are in `Slot.group`.
+        """
+        if slot.write is None or slot.lent is None or not self._slots.waiters:
+            return False
+        if not getattr(slot.lent.connection, "supports_group_commit", False):
+            return False
+        group = slot.group = CommitGroup(slot.write)  # before others rely on it, so that it is abandoned in any case
+        with self._lock:
+            self._slots.gather(group)
+        return len(group.writes) > 1
 
     def state(self) -> PoolState:
         """Return the pool's current usage. Any thread may call this."""
         with self._lock:
             # A connection that is being lent or returned now may be in both.
-            most = min(self._slots.in_use + len(self._idle), self._config.pool_size)
-            return PoolState(most, self._slots.in_use, self._slots.waiting)
+            idle, in_use, waiting = len(self._idle), len(self._slots.taken), len(self._slots.waiters)
+        return PoolState(min(idle + in_use, self._config.pool_size), in_use, waiting)
 
     def close(self) -> CommandGenerator[None]:
         """Close idle connections now, and lent ones when they are returned. The pool can be used again."""
-        yield Wait(self.background.finish)
-        yield from self._close(self._take_all_to_end(), "the pool was closed")
+        self.side.stop()
+        yield from self._close(self.outdate(), "the pool was closed")
 
     def abort(self) -> None:
         """Drop idle connections at once, for a closed event loop; close lent ones when they are returned."""
-        self.background.cancel()
-        abort_all(self._take_all_to_end())
+        self.side.stop()
+        abort_all(self.outdate())
+
+    def outdate(self) -> list[ServerConnection]:
+        """Keep no connection opened so far; return the idle ones, to be closed or dropped."""
+        with self._lock:
+            idle, self._generation = self._take_all(), self._generation + 1
+        return idle
 
     def reap(self) -> CommandGenerator[None]:
         """Close connections that are idle for too long. The pool schedules another call for the others."""
         with self._lock:
-            stale, wait_s = self._idle.take_stale()
-            if wait_s is not None:
-                self._side.reap_in(self, wait_s)
-            self._reaping = wait_s is not None
+            now = self._clock()
+            stale = self._take_stale(now)
+            self._reaping = bool(self._idle)
+            if self._reaping:
+                self.side.reap_in(self, self._sound_until - now + REAP_AFTER_S)
         yield from self._close(stale, logs.TOO_OLD)
 
     def __del__(
@@ -248,84 +251,138 @@ class Pool:
         may have emptied the modules whose functions drop them; then the operating system does it.
         """
         try:
-            if self._process == getpid():
-                orphans = self._idle.take_all()
-                if orphans:
-                    self._side.abort_orphans(orphans)
+            if self._process == getpid() and self._idle:
+                self.side.abort_orphans(self._take_all())
         except Exception:
             if not is_finalizing():
                 raise
 
     def _sound(self, slot: Slot, *, tested: bool) -> CommandGenerator[ServerConnection]:
-        """An idle connection that works, or a new one; it is lent to the slot."""
+        """Return the slot's connection, or another idle one, if it works; else a new one, which is lent to the slot."""
         while True:
             with self._lock:
-                slot.lent, doubtful, stale = self._idle.take()
+                now = self._clock()
+                kept, stale = slot.lent, self._take_stale(now)
+                if kept is not None and now > self._stale_at(kept):
+                    stale.append(kept)
+                    slot.lent = kept = self._idle.pop() if self._idle else None
             if stale:
                 yield from self._close(stale, logs.TOO_OLD)
-            kept = slot.lent
             if kept is None:
                 slot.lent = opened = yield from self._open()
                 return opened
-            if not (doubtful or tested) or (yield from self._answers(kept)):
+            if now - kept.idle_since <= PING_AFTER_S and not tested:
                 return kept
+            if (yield from self._answers(kept)):
+                return kept
+            with self._lock:
+                slot.lent = self._idle.pop() if self._idle else None
 
     def _answers(self, kept: ServerConnection) -> CommandGenerator[bool]:
         """Ping a connection. If that fails, drop all idle ones, because each of them might time out as well."""
-        if self._watch is not None:
-            self._watch.begin(kept)
         try:
-            yield Ping(kept.connection)
+            yield from kept.ping()
         except DriverError as error:
             kept.connection.abort()
             with self._lock:
-                others = self._idle.take_all()
+                others = self._take_all()
             abort_all(others)
             logs.log_gone(kept, error, len(others))
             return False
         except BaseException:
             kept.connection.abort()
             raise
-        finally:
-            if self._watch is not None:
-                self._watch.end(kept)
         return True
 
     def _open(self) -> CommandGenerator[ServerConnection]:
         began, generation = time.perf_counter(), self._generation
-        opened = yield from self._role.connect(self._config, self._driver, self._topology)
-        opened.generation, opened.opened_at = generation, self._idle.now()
+        opened = yield from self._servers.connect(self)
+        opened.generation, opened.opened_at = generation, self._clock()
         self._counters.open_one()
         logs.log_opened(opened, time.perf_counter() - began)
         return opened
+
+    def _open_for_others(self, count: int) -> None:
+        """Open up to this number of connections for calls that wait, if there are as many free slots."""
+        for _ in range(count):
+            with self._lock:
+                slot = self._slots.take_to_open()
+            if slot is None:
+                return
+            self.side.start(partial(self._open_beside, slot))
+
+    def _open_beside(self, slot: Slot) -> CommandGenerator[None]:
+        """Open a connection for the call that has waited the longest, if none is given back to it meanwhile."""
+        try:
+            slot.lent = opened = yield from self._open()
+            if not self.give_back_at_once(slot, opened):
+                yield from self.close_outdated(slot, opened)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                with self._lock:
+                    self._slots.fail_first(error)
+            self.give_back_after(slot, error)
+            if not isinstance(error, DriverError | LocusMySQLError):
+                raise
+
+    def _return_unused(self, slot: Slot) -> None:
+        """Keep the connection of a user that was interrupted before it knew of it."""
+        with self._lock:
+            lent = slot.lent
+            if lent is not None and lent.generation == self._generation:
+                self._idle.append(lent)
+                slot.lent = None
+
+    def _count(self, connection: Connection) -> None:
+        """Add the traffic of a connection since this was last called for it."""
+        traffic: Traffic | None = getattr(connection, "traffic", None)
+        if traffic is None:  # an external driver may not count its traffic
+            return
+        with self._counters.lock:
+            total = self._counters.total
+            total.round_trips += traffic.round_trips
+            total.sent_bytes += traffic.sent_bytes
+            total.received_bytes += traffic.received_bytes
+        traffic.clear()
 
     def _keep(self, lent: ServerConnection) -> None:
         """Keep a connection, with the lock held, and schedule its closing after too long without use."""
         if lent.connection.closed:
             return
-        self._idle.put(lent)
+        config, lent.idle_since = self._config, self._clock()
+        self._idle.append(lent)
+        self._sound_until = min(
+            self._sound_until, lent.idle_since + config.pool_idle_s, lent.opened_at + config.pool_max_age_s
+        )
         if not self._reaping:
-            self._side.reap_in(self, self._config.pool_idle_s + REAP_AFTER_S)
+            self.side.reap_in(self, config.pool_idle_s + REAP_AFTER_S)
             self._reaping = True
+
+    def _give_back_after(self, slot: Slot, error: BaseException) -> None:
+        lent = slot.lent
+        try:
+            if slot.group is not None:
+                slot.group.abandon()
+            if lent is not None:
+                self._count(lent.connection)
+                self._keep_or_drop(lent, error)
+                slot.lent = None
+        finally:
+            self._leave(slot)
 
     def _keep_or_drop(self, lent: ServerConnection, error: BaseException) -> None:
         """Keep or drop a connection whose call failed; also drop those to the same server if the server failed."""
         others: list[ServerConnection] = []
         with self._lock:
-            if self._idle.holds(lent):  # a signal interrupted its lending, or its return
+            if any(one is lent for one in self._idle):  # a signal interrupted its lending, or its return
                 return
             current = lent.generation == self._generation
             if current and _is_sound(error):
                 self._keep(lent)
                 return
             # Of several concurrent callers, only the first drops idle connections: the others might drop new ones.
-            if (
-                current
-                and _affects_whole_server(error)
-                and (self._topology.several or isinstance(error, LeadsToSecondary))
-            ):
-                self._topology.failed(lent.endpoint, error)
-                others = self._start_generation()
+            if current and _affects_whole_server(error) and self._servers.left(lent.endpoint, error):
+                others = self.outdate()
         lent.connection.abort()
         abort_all(others)
         if _affects_whole_server(error):
@@ -334,32 +391,27 @@ class Pool:
         else:
             logs.log_dropped(lent, error)
 
-    def _look_for_another(self, silent: ServerConnection) -> CommandGenerator[None]:
-        """Abandon a server that does not answer if it has lost its role: end all calls to it."""
-        gone = yield from self._role.is_gone(self._config, self._driver, self._topology, silent.endpoint)
-        if self._watch is None or not gone:
-            return
-        with self._lock:
-            idle = self._start_generation()
-        abort_all(idle)
-        for one in self._watch.calls.waiting():
-            if one.endpoint == silent.endpoint:
-                self._side.end_call(one.connection)
+    def _take_all(self) -> list[ServerConnection]:
+        everything = self._idle[:]
+        self._idle.clear()
+        return everything
 
-    def _take_all_to_end(self) -> list[ServerConnection]:
-        if self._watch is not None:
-            self._watch.stop()
-        with self._lock:
-            return self._start_generation()
+    def _take_stale(self, now: float) -> list[ServerConnection]:
+        """Return the idle connections that are too old or idle for too long, which are kept no more."""
+        stale = [one for one in self._idle if now > self._stale_at(one)]
+        if stale:
+            self._idle[:] = [one for one in self._idle if one not in stale]
+        self._sound_until = min(map(self._stale_at, self._idle), default=inf)
+        return stale
 
-    def _start_generation(self) -> list[ServerConnection]:
-        """Outdate all connections, with the lock held, and return the idle ones, which must be closed or dropped."""
-        self._generation += 1
-        return self._idle.take_all()
+    def _stale_at(self, connection: ServerConnection) -> float:
+        config = self._config
+        return min(connection.opened_at + config.pool_max_age_s, connection.idle_since + config.pool_idle_s)
 
     def _leave(self, slot: Slot) -> None:
         with self._lock:
-            self._slots.free(slot)
+            self._slots.taken.discard(ref(slot))
+            self._slots.wake()
 
     def _close(self, connections: Sequence[ServerConnection], why: str) -> CommandGenerator[None]:
         try:
@@ -369,6 +421,12 @@ class Pool:
             abort_all(connections)
             raise
         logs.log_closed(connections, why)
+
+
+def abort_all(connections: Sequence[ServerConnection]) -> None:
+    """Drop connections at once."""
+    for one in connections:
+        one.connection.abort()
 
 
 def _is_sound(error: BaseException) -> bool:

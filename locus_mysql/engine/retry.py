@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, DriverError, ServerError
 from ..errors import CorruptCheckpoint, LocusMySQLError, Unavailable
+from .cluster.topology import LeadsToSecondary, NoPrimary, NotAMember
 from .failures import DUPLICATE, GUARD_FAILED, explain, leaves_fate_unknown, may_pass
 from .logs import CONFLICTS, RETRIES, loggable
 from .operation import Duplicate, Outdated, Pause, Undone
 from .passwords import NoPassword
-from .topology import LeadsToSecondary, NoPrimary, NotAMember
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers do not collide again.
 FIRST_WAIT_S = 0.02
@@ -92,6 +92,7 @@ class Retry:
             connection to a secondary, is reported at once: the address is more likely wrong than the server briefly
             unavailable.
         creates_tables: Whether this process creates the operation's tables if they are missing.
+        began: When the operation began, by the clock; now if None.
         clock: A monotonic clock, in seconds.
     """
 
@@ -109,13 +110,14 @@ class Retry:
         *,
         reached_before: bool,
         creates_tables: bool = False,
+        began: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
         self._creates_tables = creates_tables
         self._reached = reached_before
         self._clock = clock
-        self._deadline = clock() + config.retry_deadline_s
+        self._deadline = (clock() if began is None else began) + config.retry_deadline_s
 
     def begin_batch(self) -> None:
         """Start the next batch. `fate_unknown` stays set, because this batch may write the same as an earlier one."""

@@ -1,93 +1,77 @@
-"""Connections to servers: `ServerConnection`, and how a pool opens them: `Role`."""
+"""The servers that a pool's connections lead to: `Servers`, and `OneServer`, the usual case."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from ..config import ConnectionOptions, Endpoint
-from ..dialect import Statement
-from ..drivers.interface import Driver, DriverError, Result, ServerError
-from .commands import CommandGenerator, Connection, Execute
-from .failures import lacks_temporary_table
-from .topology import Topology
+from ..dialect.server_roles import ROUTER
+from ..drivers.interface import Driver, DriverError
+from .cluster.primary import Cluster, check_only_server
+from .cluster.topology import LeadsToSecondary
+from .commands import Close, CommandGenerator
+from .passwords import open_connection
+from .pool import ServerConnection
 
-#: The session's temporary tables go to disk at once. Needs no privilege. Making one takes 0.1 ms longer (9.7.4).
-_ON_DISK = Statement("SET SESSION big_tables = 1")
-
-
-class Guard(Protocol):
-    """Checks with each packet that its server still has the role for which the connection was opened."""
-
-    def checks(self) -> tuple[Statement, ...]:
-        """The statements that belong in front of the next packet."""
-
-    def verify(self, answers: list[Result]) -> None:
-        """Raise `DriverError` if the answers to `checks` show that the server lost its role."""
-
-    def explain(self, error: ServerError) -> DriverError:
-        """Return the error to raise in place of the packet's error."""
+if TYPE_CHECKING:
+    from .pool import Pool
 
 
-class ServerConnection:
-    """An open connection of a pool.
+class Servers(Protocol):
+    """Opens the connections of pools, and notes what their calls find out about the servers."""
 
-    Args:
-        connection: The driver's.
-        endpoint: The server it leads to.
-        guard: Checks the server's role; None where there is only one server.
-    """
+    @property
+    def current(self) -> Endpoint:
+        """The server that calls are sent to, if known; else the first to try."""
 
-    __slots__ = ("_unsent", "connection", "endpoint", "generation", "guard", "idle_since", "on_disk", "opened_at")
+    def connect(self, pool: Pool) -> CommandGenerator[ServerConnection]:
+        """Open a connection for a pool.
 
-    def __init__(self, connection: Connection, endpoint: Endpoint, guard: Guard | None) -> None:
-        self.connection = connection
-        self.endpoint = endpoint
-        self.guard = guard
-        #: Set by the pool: its generation when this was opened, and times by its clock.
-        self.generation = 0
-        self.opened_at = self.idle_since = 0.0
-        #: Whether temporary tables go to disk, because a statement failed for lack of memory for them.
-        self.on_disk = False
-        self._unsent: tuple[Statement, ...] = ()
-
-    def execute(self, statements: Sequence[Statement]) -> CommandGenerator[list[Result]]:
-        """Send statements in one packet. With several servers, it fails on one that has lost its role.
-
-        If it fails for lack of memory for temporary tables, the next packet sends them to disk: see `on_disk`.
+        Raises:
+            DriverError: No server was reached, or each refused the connection.
         """
-        guard, unsent = self.guard, self._unsent
-        checks = unsent if guard is None else (*unsent, *guard.checks())
-        self._unsent = ()
-        try:
-            results: list[Result] = yield Execute(self.connection, (*checks, *statements) if checks else statements)
-        except ServerError as error:
-            if not self.on_disk and lacks_temporary_table(error):
-                self.on_disk, self._unsent = True, (_ON_DISK,)
-            explained = error if guard is None else guard.explain(error)
-            if isinstance(explained, ServerError) and error.statement_index is not None:
-                explained.statement_index = error.statement_index - len(checks)
-            if explained is error:
-                raise
-            raise explained from None
-        if guard is not None:
-            guard.verify(results[len(unsent) : len(checks)])
-        return results[len(checks) :] if checks else results
+
+    def left(self, endpoint: Endpoint, error: DriverError) -> bool:
+        """Note that a server failed in a call. Return whether all connections to it are to be dropped."""
 
 
-OpenConnection: TypeAlias = Callable[[ConnectionOptions, Driver, Topology], CommandGenerator[ServerConnection]]
-IsGone: TypeAlias = Callable[[ConnectionOptions, Driver, Topology, Endpoint], CommandGenerator[bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """The role of the servers that a pool connects to.
+class OneServer:
+    """A single address, which may be MySQL Router's.
 
     Args:
-        connect: Opens a connection to a server that has the role.
-        is_gone: Checks whether a server that does not answer has lost the role, so that its connections are dropped.
+        config: The options.
+        driver: Opens connections.
     """
 
-    connect: OpenConnection
-    is_gone: IsGone
+    def __init__(self, config: ConnectionOptions, driver: Driver) -> None:
+        self._config, self._driver = config, driver
+        (self.current,) = config.endpoints
+
+    def connect(self, pool: Pool) -> CommandGenerator[ServerConnection]:
+        """See `Servers.connect`. A server without a group is used without checks, even if it is read-only.
+
+        Raises:
+            LeadsToSecondary: The address leads to a secondary of a group, or to a reader of Aurora.
+        """
+        config, endpoint = self._config, self.current
+        connection = yield from open_connection(self._driver, config, endpoint)
+        through_router = ROUTER in connection.server_version
+        if config.read_only or not (through_router or getattr(connection, "read_only", False)):
+            return ServerConnection(connection, endpoint)
+        try:
+            return (yield from check_only_server(config, connection, endpoint, through_router=through_router))
+        except DriverError:
+            yield Close(connection)
+            raise
+        except BaseException:
+            connection.abort()
+            raise
+
+    def left(self, endpoint: Endpoint, error: DriverError) -> bool:
+        """See `Servers.left`. After a lost connection, the next use of each idle one shows whether the server is up."""
+        return isinstance(error, LeadsToSecondary)
+
+
+def servers_of(config: ConnectionOptions, driver: Driver) -> Servers:
+    """Return the servers that the options name."""
+    return Cluster(config, driver) if len(config.endpoints) > 1 else OneServer(config, driver)

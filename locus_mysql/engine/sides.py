@@ -5,33 +5,34 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from contextvars import copy_context
+from typing import Any, Protocol
 
 from ..config import ConnectionOptions
-from .background import AwaitedBackground, Background, BlockingBackground
+from .cluster.watch import OnSuspect, ThreadWatch, TimerWatch, Watch
+from .commands import CommandGenerator
 from .connection_slots import AwaitedSlots, BlockingSlots, Slots
-from .loops import run_awaited
+from .loops import run_awaited, run_blocking
+from .pool import Pool, ServerConnection, abort_all
 from .reaper import REAPER
-from .servers import ServerConnection
-from .watch import OnSuspect, ThreadWatch, TimerWatch, Watch
-
-if TYPE_CHECKING:
-    from .pool import Pool
 
 
 class Side(Protocol):
     """One way of waiting, for one pool."""
 
-    def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
+    def slots(self, config: ConnectionOptions, lock: threading.RLock, idle: list[ServerConnection]) -> Slots:
         """The slots of the pool."""
-
-    def background(self) -> Background:
-        """What does the pool's housekeeping."""
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """A watch over the pool's calls."""
+
+    def start(self, steps: Callable[[], CommandGenerator[None]]) -> None:
+        """Run steps that open a connection, beside the call that waits for it. Never waits."""
+
+    def stop(self) -> None:
+        """End such steps, if that needs no waiting."""
 
     def reap_in(self, pool: Pool, wait_s: float) -> None:
         """Let the pool close connections that are idle for too long, if it still exists after this wait."""
@@ -46,17 +47,27 @@ class Side(Protocol):
 class BlockingSide:
     """Users are threads. One thread of the process closes idle connections, see `reaper`."""
 
-    def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
+    def slots(self, config: ConnectionOptions, lock: threading.RLock, idle: list[ServerConnection]) -> Slots:
         """See `Side.slots`."""
-        return BlockingSlots(config, lock)
-
-    def background(self) -> BlockingBackground:
-        """See `Side.background`."""
-        return BlockingBackground()
+        return BlockingSlots(config, lock, idle)
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """See `Side.watch`."""
         return ThreadWatch(on_suspect)
+
+    def start(self, steps: Callable[[], CommandGenerator[None]]) -> None:
+        """See `Side.start`."""
+
+        def run() -> None:
+            run_blocking(steps())
+
+        try:
+            threading.Thread(target=copy_context().run, args=(run,), name="locus-mysql opening", daemon=True).start()
+        except RuntimeError:  # no more threads can be started
+            run()
+
+    def stop(self) -> None:
+        """See `Side.stop`. A thread cannot be ended."""
 
     def reap_in(self, pool: Pool, wait_s: float) -> None:
         """See `Side.reap_in`."""
@@ -76,19 +87,29 @@ class AwaitedSide:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closing: asyncio.Task[None] | None = None
+        #: Tasks that open connections, or close them; an event loop itself does not keep its tasks.
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
+    def slots(self, config: ConnectionOptions, lock: threading.RLock, idle: list[ServerConnection]) -> Slots:
         """See `Side.slots`."""
-        return AwaitedSlots(config)
-
-    def background(self) -> AwaitedBackground:
-        """See `Side.background`."""
-        return AwaitedBackground()
+        return AwaitedSlots(config, idle)
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """See `Side.watch`."""
         return TimerWatch(on_suspect)
+
+    def start(self, steps: Callable[[], CommandGenerator[None]]) -> None:
+        """See `Side.start`."""
+        task = asyncio.get_running_loop().create_task(run_awaited(steps()))
+        task._log_destroy_pending = False  # type: ignore[attr-defined] # a loop may end without it
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        """See `Side.stop`."""
+        for task in list(self._tasks):
+            with suppress(RuntimeError):  # the event loop is closed
+                task.cancel()
 
     def reap_in(self, pool: Pool, wait_s: float) -> None:
         """See `Side.reap_in`."""
@@ -110,10 +131,4 @@ class AwaitedSide:
     def _reap(self, reference: weakref.ref[Pool]) -> None:
         pool = reference()
         if pool is not None:
-            self._closing = asyncio.ensure_future(run_awaited(pool.reap()))
-
-
-def abort_all(connections: Sequence[ServerConnection]) -> None:
-    """Drop connections at once."""
-    for one in connections:
-        one.connection.abort()
+            self.start(pool.reap)

@@ -1,12 +1,15 @@
-"""A batch as the statements to send, and the results of its own statements among those that came back."""
+"""The statements that begin and end the transaction of a batch."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..dialect import Statement
-from ..drivers.interface import DriverError, Result
+from ..drivers.interface import DriverError
 from .commands import CommandGenerator
-from .operation import Batch, Results
-from .servers import ServerConnection
+
+if TYPE_CHECKING:
+    from .pool import ServerConnection
 
 #: The server ends a session whose transaction waits for the client's next packet for longer, in seconds. After an
 #: error, a transaction is open until the client sends ROLLBACK. Without this limit, the locks of a client that has
@@ -20,17 +23,6 @@ IDLE_IN_TRANSACTION_S = 20
 BEGIN = Statement(f"SET autocommit=0,wait_timeout={IDLE_IN_TRANSACTION_S}")
 COMMIT = Statement("SET autocommit=1,wait_timeout=DEFAULT")
 ROLLBACK = Statement("ROLLBACK")
-
-
-def to_send(batch: Batch) -> tuple[Statement, ...]:
-    """The batch's statements, within a transaction if it needs one."""
-    return (BEGIN, *batch.statements, COMMIT) if batch.is_transaction else batch.statements
-
-
-def own_results(batch: Batch, results: list[Result], *, fate_unknown: bool) -> Results:
-    """Return the results of the batch's own statements, without those that begin and end the transaction."""
-    own = results[1:-1] if batch.is_transaction else results
-    return Results(own, batch, fate_unknown=fate_unknown)
 
 
 def roll_back(primary: ServerConnection, *after: Statement) -> CommandGenerator[None]:

@@ -132,7 +132,10 @@ def _check_id(value: object, what: str, limit: int) -> str:
         )
     if "\0" in value:
         raise InvalidInput(f"{what} holds a NUL character; remove it.")
-    _check_encodable(value, what)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        _check_encodable(value, what)
     return value
 
 

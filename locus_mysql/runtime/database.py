@@ -9,10 +9,9 @@ from typing import Self, Unpack
 from pydantic import SecretStr
 
 from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
-from ..engine.asynchronous import AsyncEngine
 from ..engine.counters import Counters
+from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.loops import settled
-from ..engine.synchronous import SyncEngine
 from ..errors import ConfigError
 from .stats import Stats, stats_of
 from .telemetry import Telemetry

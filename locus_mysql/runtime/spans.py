@@ -21,9 +21,8 @@ from opentelemetry.util.types import AttributeValue
 
 from ..config import ConnectionOptions, Endpoint
 from ..drivers.interface import ServerError
-from ..engine.asynchronous import AsyncEngine
 from ..engine.at_fork import reset_at_fork
-from ..engine.synchronous import SyncEngine
+from ..engine.execution import AsyncEngine, SyncEngine
 
 Engine = AsyncEngine | SyncEngine
 

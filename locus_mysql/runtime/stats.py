@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..engine.asynchronous import AsyncEngine
 from ..engine.counters import Counters, PoolState
-from ..engine.synchronous import SyncEngine
+from ..engine.execution import AsyncEngine, SyncEngine
 
 #: Names of caches whose look-ups are counted: newest states of threads, and embeddings.
 STATES, EMBEDDINGS = "states", "embeddings"

@@ -1,9 +1,39 @@
-"""Base classes of the public stores: a database, possibly the store's own, and operations that run in it."""
+"""Base classes of the public stores: a database, possibly the store's own, and operations that are its methods.
+
+Each operation is written once, as a generator, and awaited or blocking in a class:
+
+    class CheckpointStore(AsyncStore[StoreOperations]):
+        @awaited(StoreOperations.save)
+        def save(self) -> None: ...
+
+The method has the operation's signature and docstring. The definition below the decorator has no body; it gives the
+method the name that type checkers show in errors.
+
+A class with such methods has two private members: ``_operations``, the object that holds the generator functions, and
+``_run``, which runs a generator and returns its result. ``_run`` determines which values a generator may yield: stores
+in MySQL run batches on the engine, stores of memories also embed texts, working memory sends calls to a storage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Generator
+from time import perf_counter
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_type_hints,
+    runtime_checkable,
+)
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -37,6 +67,7 @@ class CountsCache(Protocol):
 #: The class that holds the operations.
 Ops = TypeVar("Ops", bound=HasSchema)
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Store(Generic[Ops]):
@@ -84,8 +115,10 @@ class AsyncStore(Store[Ops]):
         """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.asynchronous
         telemetry = self.database.telemetry
-        steps = fetching_keys(operation, operations.config)
-        if not telemetry.wanted:
+        steps = operation
+        if operations.config.encryption is not None:
+            steps = fetching_keys(operation, operations.config)
+        if perf_counter() < telemetry.quiet_until or not telemetry.wanted:
             return await engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
             return await engine.run(steps, operations.schema, operations.config.ddl_mode)
@@ -127,8 +160,10 @@ class SyncStore(Store[Ops]):
         """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.synchronous
         telemetry = self.database.telemetry
-        steps = fetching_keys(operation, operations.config)
-        if not telemetry.wanted:
+        steps = operation
+        if operations.config.encryption is not None:
+            steps = fetching_keys(operation, operations.config)
+        if perf_counter() < telemetry.quiet_until or not telemetry.wanted:
             return engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
             return engine.run(steps, operations.schema, operations.config.ddl_mode)
@@ -138,3 +173,90 @@ class SyncStore(Store[Ops]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+AnyOps = TypeVar("AnyOps")
+OCovariant = TypeVar("OCovariant", covariant=True)
+
+#: A definition without a body.
+Definition: TypeAlias = Callable[[Any], None]
+
+
+class RunsAwaited(Protocol[OCovariant]):
+    """A class with awaited methods."""
+
+    @property
+    def _operations(self) -> OCovariant: ...
+
+    async def _run(self, operation: Generator[Any, Any, T]) -> T: ...
+
+
+class RunsBlocking(Protocol[OCovariant]):
+    """A class with blocking methods."""
+
+    @property
+    def _operations(self) -> OCovariant: ...
+
+    def _run(self, operation: Generator[Any, Any, T]) -> T: ...
+
+
+def awaited(
+    operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
+) -> Callable[[Definition], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """Replace a definition by a coroutine method that runs the operation."""
+
+    async def method(self: RunsAwaited[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(operation(self._operations, *args, **kwargs))
+
+    return _replacing_definition(method, operation)
+
+
+def blocking(
+    operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
+) -> Callable[[Definition], Callable[Concatenate[Any, P], T]]:
+    """Replace a definition by a method that runs the operation and waits for its result."""
+
+    def method(self: RunsBlocking[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(operation(self._operations, *args, **kwargs))
+
+    return _replacing_definition(method, operation)
+
+
+def awaited_method(
+    operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the coroutine method that `awaited` puts in place of a definition."""
+    return awaited(operation)(_no_definition)
+
+
+def blocking_method(
+    operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """Return the method that `blocking` puts in place of a definition."""
+    return blocking(operation)(_no_definition)
+
+
+def _no_definition(_self: Any) -> None:
+    """Stand for a definition without a body."""
+
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def _replacing_definition(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> Callable[[Definition], M]:
+    """A decorator that ignores the definition, and returns the method with the operation's name, signature and docs."""
+    functools.update_wrapper(method, operation)
+    del method.__wrapped__  # type: ignore[attr-defined]  # or inspect would show the generator's signature
+    # Annotations as objects: text would be resolved in this module's namespace, not the operation's.
+    annotations = get_type_hints(operation, include_extras=True)
+    annotations["return"] = get_args(annotations["return"])[-1]  # what the generator returns
+    signature = inspect.signature(operation)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]  # read by inspect.signature
+        parameters=[
+            parameter.replace(annotation=annotations.get(name, parameter.annotation))
+            for name, parameter in signature.parameters.items()
+        ],
+        return_annotation=annotations["return"],
+    )
+    method.__annotations__ = annotations
+    return lambda _definition: method

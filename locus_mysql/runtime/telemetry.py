@@ -1,7 +1,7 @@
 """Logs slow calls, and reports all calls to OpenTelemetry if the application uses it.
 
 This module never imports OpenTelemetry first: an application that wants spans or metrics imports it before it makes a
-call. So a process that does not use it performs one dict look-up for each call.
+call. A process that does not use it looks for it once a second.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ..config import ConnectionOptions
-from ..engine.asynchronous import AsyncEngine
+from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.logs import CALLS
-from ..engine.synchronous import SyncEngine
 
 if TYPE_CHECKING:
     from .spans import Instruments
@@ -39,6 +38,8 @@ class Telemetry:
         self._instruments: Instruments | None = None
         self._search = _Search()
         self._engines: list[AsyncEngine | SyncEngine] = []
+        #: Until this time, by `perf_counter`, no call is to be reported, and `wanted` need not be read.
+        self.quiet_until = 0.0
 
     def watch(self, engine: AsyncEngine | SyncEngine) -> None:
         """Measure the pools of this engine too."""
@@ -48,13 +49,16 @@ class Telemetry:
 
     @property
     def wanted(self) -> bool:
-        """Return whether calls are to be reported. Checked before each call."""
+        """Return whether calls are to be reported; if not, for the next `CHECK_EVERY_S`."""
         if self._instruments is None and ("opentelemetry.trace" in modules or "opentelemetry.metrics" in modules):
             self._instruments = self._search.find()
             if self._instruments is not None:
                 for engine in self._engines:
                     self._instruments.watch(engine, self._config)
-        return self._slow_s is not None or self._instruments is not None
+        if self._slow_s is not None or self._instruments is not None:
+            return True
+        self.quiet_until = perf_counter() + CHECK_EVERY_S
+        return False
 
     @contextmanager
     def call(self, operation: object, engine: AsyncEngine | SyncEngine) -> Iterator[None]:

@@ -59,7 +59,7 @@ async def test_calls_follow_the_elected_primary_when_the_old_one_falls_silent(
     for side, store in stores.items():  # several connections each: at most some may time out
         await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(5)))
     if pinged:
-        monkeypatch.setattr("locus_mysql.engine.idle.PING_AFTER_S", 0.0)
+        monkeypatch.setattr("locus_mysql.engine.pool.PING_AFTER_S", 0.0)
     getattr(old, way)()
     election = asyncio.create_task(asyncio.to_thread(wait_until_another_is_elected, group, old))
     ended = await asyncio.gather(*(call_many(store, side) for side, store in stores.items()))

@@ -175,7 +175,7 @@ async def test_no_fault_in_a_packet_of_several_calls_loses_or_doubles_a_write(
             with full(callers.pool) as free:
                 calls = [asyncio.create_task(call) for call in callers.round(number)]
                 async with asyncio.timeout(RETRY_DEADLINE_S):
-                    while callers.pool._slots.waiting < CALLS:  # noqa: ASYNC110 - no event to wait for
+                    while callers.pool.state().waiting < CALLS:  # noqa: ASYNC110 - no event to wait for
                         await asyncio.sleep(0.001)
                 FAULTS[fault](trouble, number)
                 began = time.monotonic()

@@ -17,7 +17,6 @@ from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.group_commit import CommitGroup, QueuedWrite
 from locus_mysql.engine.operation import Batch
 from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.servers import ServerConnection
 
 #: What happens to the other write: it is carried out, or a guard undoes it, before or after the write under test.
 Beside = Literal["success before", "success after", "failure before", "failure after"]
@@ -30,19 +29,22 @@ _LOCKS = {"before": ("",), "after": ("\U0010ffff",)}
 
 def group_writes(monkeypatch: pytest.MonkeyPatch, *beside: Beside) -> None:
     """Send each write of this process that may be in a group beside another one; of several kinds, in turns."""
-    gather, turns = Pool._gather, itertools.cycle(beside)
+    share, turns = Pool.share_packet, itertools.cycle(beside)
 
-    def gather_always(pool: Pool, slot: Slot, write: QueuedWrite, lent: ServerConnection) -> bool:
-        if gather(pool, slot, write, lent):
+    def share_always(pool: Pool, slot: Slot) -> bool:
+        if share(pool, slot):
             return True
-        if not getattr(lent.connection, "supports_group_commit", False):
+        if slot.write is None or slot.lent is None:
+            return False
+        if not getattr(slot.lent.connection, "supports_group_commit", False):
             return False
         what, where = next(turns).split()
-        slot.group = CommitGroup(write)
+        slot.group = CommitGroup(slot.write)
         other = QueuedWrite(Batch((_STATEMENTS[what],), lock=_LOCKS[where]))
         return slot.group.add(other, lambda: None)
 
-    monkeypatch.setattr(Pool, "_gather", gather_always)
+    monkeypatch.setattr(Pool, "share_packet", share_always)
+    monkeypatch.setattr(Pool, "borrow_at_once", lambda pool, slot: None)
 
 
 def pytest_configure() -> None:

@@ -12,9 +12,8 @@ import pytest
 
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.dialect import Statement
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.errors import Unavailable
 
 from ..either_side import AnyStore
@@ -71,7 +70,7 @@ async def test_a_connection_that_was_ended_while_idle(
     await store.save("t", {"n": 0})
     for (number,) in run_sql("SELECT ID FROM performance_schema.processlist WHERE DB = %s", database):
         run_sql(f"KILL {number}")
-    monkeypatch.setattr("locus_mysql.engine.idle.PING_AFTER_S", -1)
+    monkeypatch.setattr("locus_mysql.engine.pool.PING_AFTER_S", -1)
     await store.save("t", {"n": 1})
     opened, gone, again = records(logged, "connections")
     assert (opened[0], gone[0], again[0]) == ("DEBUG", "INFO", "DEBUG")

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from weakref import ref
 
 from locus_mysql.engine.connection_slots import Slot
+from locus_mysql.engine.execution import SyncEngine
 from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.synchronous import SyncEngine
 
 #: Longest wait for the calls, in seconds: one of them may need no connection.
 PATIENCE_S = 1.0
@@ -17,10 +18,15 @@ PATIENCE_S = 1.0
 
 @contextmanager
 def full(pool: Pool) -> Iterator[Callable[[], None]]:
-    """Keep all slots of a pool that no call uses; yields a function that frees one of them."""
+    """Keep all slots of a pool that no call uses; yields a function that frees one of them.
+
+    The pool has an idle connection, which goes with that slot.
+    """
     held = [Slot() for _ in range(pool._config.pool_size)]
     with pool._lock:
-        assert all(pool._slots.take(slot) for slot in held)
+        assert pool._idle
+        assert not pool._slots.taken
+        pool._slots.taken.update(ref(slot, pool._slots.taken.discard) for slot in held)
     try:
         yield lambda: pool._leave(held[0])
     finally:
@@ -40,7 +46,7 @@ def going_together(engine: SyncEngine, calls: int) -> Iterator[None]:
 
     def release() -> None:
         end = time.monotonic() + PATIENCE_S
-        while pool._slots.waiting < calls and time.monotonic() < end:
+        while pool.state().waiting < calls and time.monotonic() < end:
             time.sleep(0.001)
         free()
 

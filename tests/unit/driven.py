@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from locus_mysql.drivers.interface import Result, Row
-from locus_mysql.engine.operation import Batch, Deferred, Operation, Results
+from locus_mysql.engine.operation import Batch, Operation, Results
 
 
 class Landed:
@@ -29,7 +29,7 @@ class Driven:
     """
 
     def __init__(self, operation: Operation[Any]) -> None:
-        self._operation = _with_deferred_steps(operation)
+        self._operation = operation
         self.batch = Batch(())
 
     def __next__(self) -> Batch:
@@ -55,27 +55,6 @@ class Driven:
     def close(self) -> None:
         """Close the operation."""
         self._operation.close()
-
-
-def _with_deferred_steps(operation: Operation[Any]) -> Operation[Any]:
-    """Run the deferred steps of an operation where it yields them."""
-    try:
-        batch = next(operation)
-        while True:
-            try:
-                if isinstance(batch, Deferred) and batch.work is not None:
-                    yield from batch.work
-                    results = Results((), batch)
-                else:
-                    results = yield batch
-            except Exception as error:
-                batch = operation.throw(error)
-            else:
-                batch = operation.send(results)
-    except StopIteration as done:
-        return done.value
-    finally:
-        operation.close()
 
 
 class DrivenOperations:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
-from ...dialect.statement import Statement
+from ...dialect.statement import Statement, brings_rows
 from ...dialect.variants import FamilyRefused, Variant
 from ...errors import ConfigError, UnsupportedServer
 from ..failures import ends_connection, translate
@@ -106,12 +106,12 @@ class Adapter(ABC):
                 f"{len(statements)} statements brought {len(results)} results; the connection was dropped."
             )
         for statement, result in zip(statements, results, strict=False):
-            brings_rows = statement.brings_rows
-            if brings_rows is (result.columns == 0):  # None is neither
+            expected = brings_rows(statement.sql[:64])  # as `Statement.brings_rows`, without a call for each statement
+            if expected is (result.columns == 0):  # None is neither
                 self.abort()
                 raise ConnectionLost(
-                    f"A statement that brings {'' if brings_rows else 'no '}rows was answered "
-                    f"{'without' if brings_rows else 'with'} them; the connection was dropped."
+                    f"A statement that brings {'' if expected else 'no '}rows was answered "
+                    f"{'without' if expected else 'with'} them; the connection was dropped."
                 )
         if self.variant is not None:
             rows_of = self.variant.rows

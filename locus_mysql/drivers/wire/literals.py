@@ -92,9 +92,16 @@ def _render_one(statement: Statement) -> bytes:
         raise TypeError(f"The statement has {len(pieces) - 1} placeholders, but {len(params)} were given.")
     if not params:
         return pieces[0]
-    parts = [b""] * (2 * len(pieces) - 1)
-    parts[::2] = pieces
-    parts[1::2] = map(literal, params)
+    parts: list[bytes] = []
+    for piece, value in zip(pieces, params, strict=False):
+        parts.append(piece)
+        if type(value) is bytes:
+            parts += b"_binary'", value.replace(b"\\", b"\\\\").replace(b"'", b"''"), b"'"
+        elif type(value) is str:
+            parts += b"'", value.encode().replace(b"\\", b"\\\\").replace(b"'", b"''"), b"'"
+        else:
+            parts.append(literal(value))
+    parts.append(pieces[-1])
     return b"".join(parts)
 
 

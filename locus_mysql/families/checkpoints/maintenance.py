@@ -10,7 +10,7 @@ from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
 from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
 from ...errors import LocusMySQLError
 from ...runtime.arguments import check_days
@@ -177,9 +177,9 @@ class ThreadMaintenance:
         if sweep:
             yield from _logged(self._sweep(tenant, thread_id))
         if added_text and one_in(SAVES_PER_INDEXING):
-            yield Deferred(work=_logged(self._index_pending()))
+            yield from _logged(self._index_pending())
         if self._ttl_us is not None and one_in(SAVES_PER_CLEANING):
-            yield Deferred(work=_logged(self._clean()))
+            yield from _logged(self._clean())
 
     def _index_pending(self) -> Operation[None]:
         index = self._sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)

@@ -76,8 +76,9 @@ class Saving:
         check_thread_id(thread_id)
         save = _Save(self, (tenant, thread_id), new, precondition)
         yield from save.choose_basis()
-        backoff = Backoff(f"Other writers changed thread {thread_id!r} before a state was saved to it")
+        backoff: Backoff | None = None
         while not (yield from save.attempt()):
+            backoff = backoff or Backoff(f"Other writers changed thread {thread_id!r} before a state was saved to it")
             backoff.check()
         yield from self.maintenance.after_save(tenant, thread_id, added_text=save.added_text, sweep=save.pruned_several)
         return save.checkpoint_id
@@ -109,7 +110,7 @@ class _Save:
         self._key, self._new = key, new
         self._sealing = context.sealing.of(*key)
         self.checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
-        self._metadata = encode_metadata(new.metadata)
+        self._metadata = (None, None) if new.metadata is None else encode_metadata(new.metadata)
         self._token = new.token or os.urandom(16)
         self._precondition = saving.preconditions.in_turn(key, precondition)
         self._before = context.cache.snapshot(key)
@@ -119,7 +120,8 @@ class _Save:
         self._basis = Basis()
         #: Whether a checkpoint of this id is replaced. An id that this process did not save is taken to be new until
         #: the server refuses it: replacing takes seven statements instead of two.
-        self._replaces = not new.must_be_new and context.known_ids.get((key, new.checkpoint_id)) is not None
+        named = new.checkpoint_id is not None and not new.must_be_new
+        self._replaces = named and context.known_ids.get((key, new.checkpoint_id)) is not None
         #: Whether a missing thread row was restored.
         self._row_restored = False
         self._refusals = 0

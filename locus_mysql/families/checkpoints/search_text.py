@@ -32,9 +32,9 @@ def text_of_dict(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
     for name, value in state.items():
         if isinstance(value, list):
             shared.extend(strings(value[delta.news.get(name, 0) if continues else 0 :]))
-        else:
+        elif isinstance(value, str | dict):
             head.extend(strings(value))
-    text, head_text = joined(shared), joined(head)[:CHARACTERS_PER_TEXT]
+    text, head_text = joined(shared), joined(head)[:CHARACTERS_PER_TEXT] if head else ""
     return (f"{text}{SHARED_TEXT_END}{head_text}" if head_text else text), continues
 
 

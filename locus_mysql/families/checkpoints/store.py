@@ -14,7 +14,7 @@ from ...engine.operation import Operation
 from ...runtime.arguments import check_thread_id
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from ..inspection.records import Page
 from .coding.codec import encode
 from .coding.delta import Delta

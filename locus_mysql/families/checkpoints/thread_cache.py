@@ -154,7 +154,8 @@ class ThreadCache:
         """Drop everything, and replace the lock."""
         self._threads: OrderedDict[ThreadKey, Snapshot] = OrderedDict()
         self._packed: OrderedDict[ThreadKey, bytes] = OrderedDict()
-        self._states: OrderedDict[ThreadKey, CachedState] = OrderedDict()
+        # Each with its size.
+        self._states: OrderedDict[ThreadKey, tuple[CachedState, int]] = OrderedDict()
         self._states_bytes = 0
         self._stamps = 0
         self._shared = False
@@ -165,11 +166,11 @@ class ThreadCache:
         """Return the cached snapshot of a thread."""
         with self._lock:
             known = self._known(key)
-            state = self._states.get(key)
-            if state is None:
+            cached = self._states.get(key)
+            if cached is None:
                 return known
             self._states.move_to_end(key)
-            return known.with_state(state, known.stamp)
+            return known.with_state(cached[0], known.stamp)
 
     def remember(self, key: ThreadKey, before: Snapshot, after: Snapshot) -> None:
         """Store a snapshot in place of the one that an operation began with.
@@ -202,8 +203,8 @@ class ThreadCache:
                 self._forgettings += 1
                 return
             unchanged = known.stamp == before.stamp
-            state = self._states.get(key)
-            known = known._replace(state=state)
+            cached = self._states.get(key)
+            known = known._replace(state=None if cached is None else cached[0])
             self._put(key, known.after_delete(seq, version if unchanged else None))
 
     def forget(self, key: ThreadKey, before: Snapshot | None = None) -> None:
@@ -247,7 +248,7 @@ class ThreadCache:
         self._drop_state(key)
         size_bytes = 0 if snapshot.state is None else snapshot.state.size_bytes
         if snapshot.state is not None and size_bytes <= self._limit_bytes:
-            self._states[key] = snapshot.state
+            self._states[key] = snapshot.state, size_bytes
             self._states_bytes += size_bytes
             while self._states_bytes > self._limit_bytes:
                 self._drop_state(next(iter(self._states)))
@@ -255,7 +256,7 @@ class ThreadCache:
     def _drop_state(self, key: ThreadKey) -> None:
         dropped = self._states.pop(key, None)
         if dropped is not None:
-            self._states_bytes -= dropped.size_bytes
+            self._states_bytes -= dropped[1]
 
 
 def _is_later(one: Snapshot, other: Snapshot) -> bool:

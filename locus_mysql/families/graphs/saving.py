@@ -14,7 +14,7 @@ from ...dialect.graphs import GraphCheckpointRow, GraphDialect, WriteRow
 from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
 from ...runtime.sampling import one_in
@@ -222,7 +222,7 @@ class Saving:
         insert = sql.insert_writes(tenant, thread_id, checkpoint_key, token, rows, replace=replace)
         yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
         if one_in(HOUSEKEEPING_EVERY):
-            yield Deferred(work=self._housekeeping())
+            yield from self._housekeeping()
 
     def _housekeeping(self) -> Operation[None]:
         """Delete some old tokens.

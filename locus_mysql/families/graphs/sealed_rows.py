@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from ...errors import CorruptCheckpoint
-from ...runtime.framing import DamagedFrame, Framing
+from ...records.framing import DamagedFrame, Framing
 from ...runtime.sealing import Sealing, Value
 
 

@@ -16,7 +16,7 @@ from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_days, check_limit, check_pairs, check_text, check_thread_id, encode_metadata
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from . import keys
 from .arguments import check_id
 from .base import AsyncGraphs, GraphsOfTenants, SyncGraphs

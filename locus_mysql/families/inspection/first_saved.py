@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from ...errors import InvalidInput
+from ...records.log_digests import EMPTY, HashedLog, Log, Mark
 from ...runtime.exact_json import encode_json
-from ...runtime.log_digests import EMPTY, HashedLog, Log, Mark
 from .conversation import path_of_messages
 from .records import StateView, Turn
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
-from ...runtime.log_digests import Mark
+from ...records.log_digests import Mark
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .base import AsyncMemories, SyncMemories
 from .embedding import EmbedFunction
 from .embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions

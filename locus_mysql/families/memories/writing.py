@@ -15,7 +15,7 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows
@@ -104,7 +104,7 @@ class WritingOperations:
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
         if one_in(HOUSEKEEPING_EVERY):
-            yield Deferred(work=self._housekeeping(tenant))
+            yield from self._housekeeping(tenant)
         return recorded.outcome or 0
 
     def write(
@@ -143,7 +143,7 @@ class WritingOperations:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
         if one_in(HOUSEKEEPING_EVERY):
-            yield Deferred(work=self._housekeeping(tenant))
+            yield from self._housekeeping(tenant)
         return 0 if delete is None else affected_rows(results, delete, outcome_query)
 
     def known_vectors(
@@ -215,7 +215,7 @@ class WritingOperations:
             outcome_query=outcome_query,
         )
         if one_in(HOUSEKEEPING_EVERY):
-            yield Deferred(work=self._housekeeping(tenant))
+            yield from self._housekeeping(tenant)
         return affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:

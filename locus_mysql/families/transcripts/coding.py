@@ -10,9 +10,9 @@ from ...dialect.transcripts.pieces import RowKey, encrypted_identity
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...dialect.transcripts.writing import HeaderRow
 from ...errors import CorruptCheckpoint, InvalidInput
+from ...records.framing import DamagedFrame, Frame, Framing
 from ...runtime.arguments import check_type
 from ...runtime.exact_json import check_json, decode_json, encode_json
-from ...runtime.framing import DamagedFrame, Frame, Framing
 from ...runtime.sealing import Opened, Sealing
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey

@@ -16,7 +16,7 @@ from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation
 from ...errors import CorruptCheckpoint
-from ...runtime.framing import Frame
+from ...records.framing import Frame
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from .coding import frame, header_row, open_content, open_state, seal_content, seal_state

@@ -11,7 +11,7 @@ from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import SeqRange, found_items
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_each, check_limit
@@ -97,7 +97,7 @@ class TranscriptOperations:
         """
         written = yield from self._writing.write(writes, once=once)
         if one_in(HOUSEKEEPING_EVERY):
-            yield Deferred(work=self._housekeeping())
+            yield from self._housekeeping()
         return written
 
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:

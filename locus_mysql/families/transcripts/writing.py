@@ -15,9 +15,9 @@ from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
+from ...records.framing import Frame
 from ...runtime.arguments import check_each, check_limit, check_type
 from ...runtime.exact_json import decode_json
-from ...runtime.framing import Frame
 from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .coding import (

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from ...engine.loops import settled
 from ...errors import ConfigError
 from ...runtime.generators import drive_awaited, drive_blocking
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .base import WorkingMemoryBase
 from .operations import Procedure, SessionOperations
 from .records import SessionStats

@@ -22,8 +22,7 @@ from ...errors import InvalidInput
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Fold, NewItem, Transcript, TranscriptKey
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 
 #: The kind of these transcripts. The project is their collection, the session their name, the subpath their part.
 KIND = "claude-agent-sdk"

@@ -29,7 +29,7 @@ from ...families.memories.records import MemoryHit, MemoryItem, Namespace
 from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
+from ...runtime.stores import awaited
 
 #: The first label of the namespaces of memories, and of the namespace of deleted ids. App, user and session follow.
 LABEL, DELETED_LABEL = "google-adk", "google-adk-deleted"

@@ -28,8 +28,7 @@ from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.database import Database, share
 from ...runtime.gather import gather
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
 from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, secret_key, session_key, user_key
 

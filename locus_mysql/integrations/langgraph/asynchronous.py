@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...families.graphs.base import AsyncGraphs
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
+from ...runtime.stores import awaited
 from .delegation import from_other_threads
 from .errors import LoopUnavailable
 from .operations import LangGraphOperations

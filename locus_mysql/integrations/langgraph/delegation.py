@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from ...runtime.methods import Definition
+from ...runtime.stores import Definition
 
 P = ParamSpec("P")
 T = TypeVar("T")

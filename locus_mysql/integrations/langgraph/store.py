@@ -18,7 +18,7 @@ from ...engine.loops import settled
 from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .errors import StoreLoopUnavailable
 from .store_operations import StoreOperations
 from .store_options import sweep_interval_s, without_foreign

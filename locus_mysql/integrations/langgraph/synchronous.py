@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...families.graphs.base import SyncGraphs
 from ...runtime.database import Database, share
-from ...runtime.methods import blocking
+from ...runtime.stores import blocking
 from .delegation import in_a_thread
 from .operations import LangGraphOperations
 from .saver import GraphSaver

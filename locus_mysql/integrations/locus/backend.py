@@ -13,8 +13,7 @@ from ...families.checkpoints.pages import CountEstimate
 from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
-from ...runtime.stores import AsyncStore, SyncStore
+from ...runtime.stores import AsyncStore, SyncStore, awaited, blocking
 from .built_in import as_glob, as_returned, own_options
 
 Where: TypeAlias = str | SecretStr | MySQLConfig | Database | None

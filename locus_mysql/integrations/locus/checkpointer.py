@@ -18,7 +18,7 @@ from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 from .built_in import own_options
 from .operations import LocusOperations, OnConflict
 

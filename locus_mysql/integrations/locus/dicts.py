@@ -18,8 +18,7 @@ from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...runtime.database import Database
 from ...runtime.exact_json import canonical_text, decode_json
-from ...runtime.methods import blocking
-from ...runtime.stores import SyncStore
+from ...runtime.stores import SyncStore, blocking
 from .agent_states import agent_checkpoint, is_provisional
 
 

@@ -34,7 +34,7 @@ from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
+from ...runtime.stores import awaited, blocking
 
 #: The embedders that the stores accept.
 Embedder: TypeAlias = BaseEmbedding | HashingEmbedder

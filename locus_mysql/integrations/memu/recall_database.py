@@ -8,8 +8,7 @@ from pydantic import BaseModel, SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited, blocking
-from ...runtime.stores import AsyncStore, SyncStore
+from ...runtime.stores import AsyncStore, SyncStore, awaited, blocking
 from .family import own_prefix
 from .records import RecallUserModel
 from .repositories import (

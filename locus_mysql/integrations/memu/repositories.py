@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ...engine.operation import Operation
-from ...runtime.methods import awaited_method, blocking_method
+from ...runtime.stores import awaited_method, blocking_method
 from .categories import CategoryOperations
 from .items import ItemOperations
 from .operations import MemuStore, RecordOperations

@@ -19,7 +19,7 @@ from ...engine.retry import Backoff
 from ...errors import LocusMySQLError
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
 from ...runtime.gather import gather
-from ...runtime.methods import awaited
+from ...runtime.stores import awaited
 from .branches import MAIN, Branches, Pointer
 from .operations import CHANGED, KIND, BranchRead, SessionOperations
 from .session import OpenAISession

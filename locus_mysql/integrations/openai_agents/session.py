@@ -13,8 +13,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.loops import settled
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .operations import SessionOperations
 
 T = TypeVar("T")

@@ -21,8 +21,7 @@ from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.database import Database, share
 from ...runtime.lru_cache import LRUCache
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .records import StoredRecord, entries_of, header_of, items_of, parent_of, stored_record
 
 #: The kind of these transcripts. A conversation's id is their name.

@@ -24,8 +24,8 @@ from ...families.memories.puts import Put
 from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.database import Database, share
-from ...runtime.methods import awaited
 from ...runtime.sealing import content_digest
+from ...runtime.stores import awaited
 
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig

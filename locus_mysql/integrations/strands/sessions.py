@@ -19,8 +19,7 @@ from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Read, TranscriptKey, Write, Written
 from ...runtime.database import Database, share
 from ...runtime.exact_json import canonical_text
-from ...runtime.methods import blocking
-from ...runtime.stores import SyncStore
+from ...runtime.stores import SyncStore, blocking
 
 #: The kind of these transcripts. The session is their name; their collection is empty.
 KIND = "strands"

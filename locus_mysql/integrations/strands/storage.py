@@ -25,8 +25,7 @@ from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpo
 from ...families.checkpoints.store import StoreOperations
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
-from ...runtime.methods import awaited
-from ...runtime.stores import AsyncStore
+from ...runtime.stores import AsyncStore, awaited
 from .keys import PREFIX, ThreadAddress, address_of, normalized_key, normalized_prefix, shared_threads_above
 
 #: The ways of writing JSON that can be repeated: those of Python's encoder that Strands uses, the usual one first.

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Statement
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.errors import LocusMySQLError
 
 from ..conftest import MakeConfig

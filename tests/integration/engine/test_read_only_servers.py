@@ -16,17 +16,16 @@ from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.cluster.watch import SUSPICION_S
 from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.counters import Counters
+from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.servers import ServerConnection
+from locus_mysql.engine.servers import servers_of
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
-from locus_mysql.engine.synchronous import SyncEngine
-from locus_mysql.engine.watch import SUSPICION_S
 from locus_mysql.errors import AuthenticationFailed, DatabaseMissing, ReadOnlyServer, Unavailable
 
 from ...thoroughness import FULL
@@ -162,20 +161,18 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
 
 def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> CommandGenerator[object]:
     """Return the port that a pool connects to after another server refused two concurrent users."""
-    pool = Pool(config, find_driver(driver), side)
+    pool = Pool(config, side, servers_of(config, find_driver(driver)))
     slots = [Slot(), Slot()]
     for slot in slots:
         yield from pool.borrow(slot)
     for slot in slots:
         pool.give_back_after(slot, ServerError(1290, "read only"))
-
-    def port(connection: ServerConnection) -> CommandGenerator[object]:
-        (found,) = yield from connection.execute((Statement("SELECT @@port"),))
-        return found.rows[0][0]
-
-    found = yield from pool.lend(port)
+    connection = yield from pool.borrow(slots[0])
+    assert connection is not None
+    (found,) = yield from connection.execute((Statement("SELECT @@port"),))
+    pool.give_back_at_once(slots[0], connection)
     yield from pool.close()
-    return found
+    return found.rows[0][0]
 
 
 def test_two_refused_at_once_move_on_to_the_next_server_not_to_the_one_after(

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, Result, Traffic
-from locus_mysql.engine.commands import CommandGenerator
+from locus_mysql.engine.cluster.topology import LeadsToSecondary
+from locus_mysql.engine.commands import CommandGenerator, Connect
 from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.loops import run_awaited, run_blocking
-from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.servers import ServerConnection
+from locus_mysql.engine.pool import Pool, ServerConnection
 
 T = TypeVar("T")
 
@@ -119,6 +119,32 @@ async def run(steps: CommandGenerator[T], *, awaited: bool) -> T:
     return await run_awaited(steps) if awaited else run_blocking(steps)
 
 
+class Servers:
+    """The servers of a pool in a test, the first of which is used.
+
+    Args:
+        config: Names them.
+        driver: Opens connections.
+    """
+
+    def __init__(self, config: Any, driver: Any) -> None:
+        self.config, self.driver = config, driver
+        self.several = len(config.endpoints) > 1
+        #: What calls found out about servers.
+        self.failures: list[tuple[Endpoint, Exception]] = []
+
+    @property
+    def current(self) -> Endpoint:
+        return self.config.endpoints[0]
+
+    def connect(self, pool: Pool) -> CommandGenerator[ServerConnection]:
+        return ServerConnection((yield Connect(self.driver, self.config, self.current)), self.current)
+
+    def left(self, endpoint: Endpoint, error: Exception) -> bool:
+        self.failures.append((endpoint, error))
+        return self.several or isinstance(error, LeadsToSecondary)
+
+
 _slots: dict[ServerConnection, Slot] = {}
 
 
@@ -128,6 +154,7 @@ def borrow(pool: Pool, *, tested: bool = False) -> CommandGenerator[ServerConnec
     try:
         lent = None if tested else pool.borrow_at_once(slot)
         lent = lent or (yield from pool.borrow(slot, tested=tested))
+        assert lent is not None
     except BaseException as error:
         pool.give_back_after(slot, error)
         raise

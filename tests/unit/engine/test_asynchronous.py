@@ -14,7 +14,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import Result
 from locus_mysql.drivers.registry import register_driver
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 
 from .scripted import Driver

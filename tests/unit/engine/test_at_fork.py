@@ -12,13 +12,12 @@ from locus_mysql.families.checkpoints.thread_cache import ThreadCache
 from locus_mysql.config import MySQLConfig
 from locus_mysql.runtime.lru_cache import LRUCache
 from locus_mysql.runtime.spans import MAKING
-from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.counters import Counters
-from locus_mysql.engine.synchronous import SyncEngine
 
 config = MySQLConfig(host="a", driver="pymysql")
 what = {
-    Counters(): "_lock",
+    Counters(): "lock",
     ThreadCache(1): "_lock",
     Turns(): "_guard",
     AsyncEngine(config): "_lock",

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -16,7 +17,8 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.engine import connection_slots
 from locus_mysql.engine.connection_slots import AwaitedSlots, Slot, pool_timeout
 from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.sides import AwaitedSide, BlockingSide
+from locus_mysql.engine.servers import OneServer
+from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
 from locus_mysql.errors import PoolTimeout
 
 from ...growth import assert_linear
@@ -65,6 +67,10 @@ class AsyncDriver(Driver):
         return self.connect()
 
 
+def pool_of(config: MySQLConfig, driver: Any, side: Side) -> Pool:
+    return Pool(config, side, OneServer(config, driver))
+
+
 @contextmanager
 def lending(pool: Pool) -> Iterator[Any]:
     """Borrow a connection in a thread for a block."""
@@ -87,7 +93,7 @@ async def lending_to_task(pool: Pool) -> AsyncIterator[Any]:
 
 def test_connections_are_reused_and_one_in_doubt_is_not() -> None:
     driver: Any = Driver()
-    pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver, BlockingSide())
+    pool = pool_of(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver, BlockingSide())
     for _ in range(3):
         with lending(pool), pytest.raises(PoolTimeout), lending(pool):
             pass
@@ -106,7 +112,7 @@ def test_connections_are_reused_and_one_in_doubt_is_not() -> None:
 
 def test_threads_wait_for_a_slot_and_every_one_gets_it() -> None:
     driver: Any = Driver()
-    pool = Pool(MySQLConfig(pool_size=2, pool_timeout_s=60), driver, BlockingSide())
+    pool = pool_of(MySQLConfig(pool_size=2, pool_timeout_s=60), driver, BlockingSide())
     counting = threading.Lock()
     most: list[int] = []
     inside: list[object] = []
@@ -131,7 +137,7 @@ def test_threads_wait_for_a_slot_and_every_one_gets_it() -> None:
 
 def test_a_connection_that_comes_back_goes_to_the_thread_that_waits() -> None:
     driver: Any = Driver()
-    pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=60), driver, BlockingSide())
+    pool = pool_of(MySQLConfig(pool_size=1, pool_timeout_s=60), driver, BlockingSide())
 
     def lend() -> object:
         with lending(pool) as connection:
@@ -150,7 +156,7 @@ def test_a_connection_that_comes_back_goes_to_the_thread_that_waits() -> None:
 
 def test_a_slot_goes_to_the_next_thread_if_the_woken_one_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     driver: Any = Driver()
-    pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=600), driver, BlockingSide())
+    pool = pool_of(MySQLConfig(pool_size=1, pool_timeout_s=600), driver, BlockingSide())
     monkeypatch.setattr(connection_slots, "RECHECK_S", 600)
     first_take, outcomes = pool._slots.take, dict[str, object]()
 
@@ -187,7 +193,7 @@ def test_a_slot_goes_to_the_next_thread_if_the_woken_one_is_interrupted(monkeypa
 
 async def test_a_slot_goes_to_the_next_task_if_the_notified_one_is_cancelled() -> None:
     driver: Any = AsyncDriver()
-    pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=600), driver, AwaitedSide())
+    pool = pool_of(MySQLConfig(pool_size=1, pool_timeout_s=600), driver, AwaitedSide())
 
     async def lend() -> object:
         async with lending_to_task(pool) as connection:
@@ -209,7 +215,7 @@ def test_a_failed_connection_attempt_gives_its_slot_back() -> None:
             raise OSError("no route")
 
     driver: Any = Broken()
-    pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver, BlockingSide())
+    pool = pool_of(MySQLConfig(pool_size=1, pool_timeout_s=0.01), driver, BlockingSide())
     for _ in range(3):
         with pytest.raises(OSError, match="no route"), lending(pool):
             pass
@@ -232,10 +238,11 @@ def test_the_work_of_a_waiting_task_does_not_grow_with_the_number_of_those_that_
         if not slots.take(slot):
             await slots.wait(slot)
         await asyncio.sleep(0)
-        slots.free(slot)
+        slots.taken.discard(ref(slot))
+        slots.wake()
 
     async def all_at_once(count: int) -> None:
-        slots = AwaitedSlots(MySQLConfig(pool_size=2, pool_timeout_s=600))
+        slots = AwaitedSlots(MySQLConfig(pool_size=2, pool_timeout_s=600), [])
         await asyncio.gather(*(use(slots) for _ in range(count)))
 
     def comparisons(count: int) -> int:
@@ -248,15 +255,17 @@ def test_the_work_of_a_waiting_task_does_not_grow_with_the_number_of_those_that_
 
 
 def test_a_slot_that_is_freed_is_not_offered_to_tasks_of_a_closed_event_loop() -> None:
-    slots = AwaitedSlots(MySQLConfig(pool_size=1, pool_timeout_s=600))
+    slots = AwaitedSlots(MySQLConfig(pool_size=1, pool_timeout_s=600), [])
     holding, waiting = Slot(), Slot()
     assert slots.take(holding)
     loop = asyncio.new_event_loop()
     task = loop.create_task(slots.wait(waiting))
     loop.call_soon(loop.stop)
     loop.run_forever()
-    assert slots.waiting == 1
+    assert len(slots.waiters) == 1
     loop.close()
-    slots.free(holding)
-    assert (slots.in_use, slots.waiting) == (0, 0)
+    slots.taken.discard(ref(holding))
+    slots.wake()
+    assert not slots.taken
+    assert not slots.waiters
     task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -6,22 +6,6 @@ from locus_mysql.drivers.interface import Traffic
 from locus_mysql.engine.counters import Counters
 
 
-class Connection:
-    def __init__(self) -> None:
-        self.traffic: Traffic | None = Traffic(round_trips=1, sent_bytes=20, received_bytes=300)
-
-
-def test_traffic_is_added_once_and_that_of_a_driver_that_counts_none_is_left_out() -> None:
-    counters, connection = Counters(), Connection()
-    for _ in range(2):
-        counters.add(connection)
-    counters.add(object())
-    assert counters.total == Traffic(1, 20, 300)
-    connection.traffic = Traffic(2, 3, 4)
-    counters.add(connection)
-    assert counters.total == Traffic(3, 23, 304)
-
-
 def test_events_are_counted_from_zero_and_again_from_zero_in_a_child() -> None:
     def counted() -> tuple[int, ...]:
         return (

@@ -14,7 +14,7 @@ from locus_mysql.drivers.interface import ConnectionLost, PacketTooLarge, Result
 from locus_mysql.engine.group_commit import MAX_WRITES, SEND_ALONE, CommitGroup, QueuedWrite, size_bytes
 from locus_mysql.engine.loops import run_blocking
 from locus_mysql.engine.operation import Batch
-from locus_mysql.engine.servers import ServerConnection
+from locus_mysql.engine.pool import ServerConnection
 from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
 
 #: MySQL's errors of a unique key that exists, and of a wait for a lock.
@@ -87,7 +87,7 @@ class Connection:
 
 
 def send(group: CommitGroup, connection: Any) -> None:
-    run_blocking(group.send(ServerConnection(connection, Endpoint("h", 1), None)))
+    run_blocking(group.send(ServerConnection(connection, Endpoint("h", 1))))
 
 
 def affected(outcome: Any) -> list[int]:

@@ -18,22 +18,20 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
+from locus_mysql.drivers.interface import ConnectionLost
 from locus_mysql.engine import connection_slots
-from locus_mysql.engine.commands import CommandGenerator, Connect, Execute
-from locus_mysql.engine.counters import PoolState
-from locus_mysql.engine.group_commit import QueuedWrite
+from locus_mysql.engine.commands import Command, CommandGenerator, Execute
+from locus_mysql.engine.counters import Counters, PoolState
+from locus_mysql.engine.execution import Execution
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.operation import Batch
-from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.servers import Role, ServerConnection
+from locus_mysql.engine.pool import Pool, abort_all
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
-from locus_mysql.engine.topology import Topology
-from locus_mysql.engine.watch import ThreadWatch
 
 from . import scripted
 
 #: The modules in which the signal arrives.
-MODULES = ("pool.py", "connection_slots.py", "group_commit.py", "idle.py", "counters.py")
+MODULES = ("pool.py", "connection_slots.py", "group_commit.py", "execution.py")
 
 #: More points than any function under test has.
 MOST_POINTS = 500
@@ -93,16 +91,6 @@ def is_interrupted(point: int, work: Callable[[], object]) -> bool:
     return False
 
 
-def connect(config: Any, driver: Any, topology: Any) -> CommandGenerator[ServerConnection]:
-    endpoint = topology.order()[0]
-    return ServerConnection((yield Connect(driver, config, endpoint)), endpoint, None)
-
-
-def is_gone(*_: Any) -> CommandGenerator[bool]:
-    yield from ()
-    return False
-
-
 def points() -> Iterator[int]:
     """Return a point that is never reached, and then each point."""
     yield WARM_UP
@@ -118,69 +106,92 @@ def is_behind_all(point: int, interrupted: bool) -> bool:
     return not interrupted
 
 
+READ, WRITE = Batch((Statement("SELECT 1"),)), Batch((Statement("UPDATE t"),), lock=("t",))
+
+
+def one_command(command: Command) -> CommandGenerator[Any]:
+    return (yield command)
+
+
+def run_until_sent(call: CommandGenerator[Any]) -> None:
+    """Run a call until its packet is sent; before, it may open a connection, or wait until that was done."""
+    command = next(call)
+    while not isinstance(command, Execute):
+        command = call.send(run_blocking(one_command(command)))
+
+
 #: The pools are not freed while an alarm is set.
 _cases: list[Case] = []
 
 
 class Case:
-    """A pool of one of the sides with two connections, one of which is idle."""
+    """Calls on a pool of one of the sides with two connections, one of which is idle."""
 
     def __init__(self, side: Any, *, hosts: tuple[str, ...] = ("a", "b"), size: int = 2) -> None:
         self.driver: Any = scripted.Driver()
         config = MySQLConfig(hosts=hosts, pool_size=size, pool_timeout_s=60)
-        self.pool: Any = Pool(config, self.driver, side, Topology(config.endpoints), role=Role(connect, is_gone))
-        self.pool._side.reap_in = lambda pool, wait_s: None
+        self.execution = Execution(config, Counters())
+        self.pool: Any = Pool(config, side, scripted.Servers(config, self.driver))
+        side.reap_in = lambda pool, wait_s: None
         _cases.append(self)
 
-    def use(self, lent: ServerConnection) -> CommandGenerator[Any]:
-        return (yield Execute(lent.connection, ()))
+    def call(self, batch: Batch = READ, *, tested: bool = False) -> CommandGenerator[Any]:
+        return self.execution._send(self.pool, batch, tested=tested)
 
-    def fail(self, lent: ServerConnection) -> CommandGenerator[Any]:
-        yield from self.use(lent)
-        raise ValueError
+    def fail(self, *_: object) -> Any:
+        """Answer with an error that is none of the server's."""
+        return ValueError()
 
-    def outdate(self, lent: ServerConnection) -> CommandGenerator[Any]:
-        yield from self.pool.close()
+    def outdate(self, *_: object) -> Any:
+        """Close the pool before the answer."""
+        abort_all(self.pool.outdate())
+        return []
 
-    def nested(self, lent: ServerConnection) -> CommandGenerator[Any]:
+    def call_twice_at_once(self) -> None:
         """Lend all connections at once."""
+        first, second = self.call(), self.call()
+        run_until_sent(first)
         assert self.pool.state().in_use == 1
-        yield from self.pool.lend(self.use)
-        return (yield from self.use(lent))
+        run_until_sent(second)
+        for one in (first, second):
+            with pytest.raises(StopIteration):
+                one.send([])
 
     def check(self) -> None:
-        """Check that no connection is still lent, idle twice, or idle though closed, and that no call is watched."""
+        """Check that no connection is still lent, idle twice, or idle though closed."""
         state = self.pool.state()
         assert (state.in_use, state.waiting) == (0, 0)
-        assert self.pool._watch.calls.waiting() == []
-        idle = [one.connection for one in self.pool._idle._kept]
+        idle = [one.connection for one in self.pool._idle]
         assert len(set(map(id, idle))) == len(idle), "a connection is idle twice"
         assert not [one for one in idle if one.closed], "a dropped connection is kept"
 
 
 @pytest.fixture(autouse=True)
-def nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ThreadWatch, "_run", lambda self: None)
+def no_cases() -> None:
     _cases.clear()
 
 
-@pytest.mark.parametrize(("use", "tested"), [("use", False), ("use", True), ("fail", False), ("outdate", False)])
+@pytest.mark.parametrize(("answer", "tested"), [(None, False), (None, True), ("fail", False), ("outdate", False)])
 @pytest.mark.parametrize("idle", [True, False], ids=["idle", "new"])
-def test_after_any_signal_the_pool_lends_all_its_connections(use: str, tested: bool, idle: bool) -> None:
+def test_after_any_signal_the_pool_lends_all_its_connections(answer: str | None, tested: bool, idle: bool) -> None:
     for point in points():
         case = Case(BlockingSide())
         if idle:
-            run_blocking(case.pool.lend(case.use))
+            run_blocking(case.call())
+        usual = case.driver.answers
+        if answer is not None:
+            case.driver.answers = lambda _, statements, case=case: getattr(case, answer)() if statements else []
 
-        def lend(case: Case = case) -> None:
+        def call(case: Case = case) -> None:
             try:
-                run_blocking(case.pool.lend(getattr(case, use), tested=tested))
+                run_blocking(case.call(tested=tested))
             except ValueError:
-                assert use == "fail"
+                assert answer == "fail"
 
-        interrupted = is_interrupted(point, lend)
+        interrupted = is_interrupted(point, call)
         case.check()
-        run_blocking(case.pool.lend(case.nested))
+        case.driver.answers = usual
+        case.call_twice_at_once()
         case.check()
         if is_behind_all(point, interrupted):
             return
@@ -189,7 +200,7 @@ def test_after_any_signal_the_pool_lends_all_its_connections(use: str, tested: b
 @contextmanager
 def all_lent(case: Case) -> Iterator[Callable[[], None]]:
     """Lend the only connection, which is idle, in a generator; yields a function that gives it back."""
-    holding = case.pool.lend(case.use)
+    holding = case.call()
     assert isinstance(next(holding), Execute)
 
     def give_back() -> None:
@@ -210,11 +221,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_a_thread_that_is_interrupted_while_it_waits_takes_no_slot() -> None:
     for point in points():
         case = Case(BlockingSide(), size=1)
-        run_blocking(case.pool.lend(case.use))
+        run_blocking(case.call())
         outcomes: list[bool] = []
 
         def lend(case: Case = case, outcomes: list[bool] = outcomes, point: int = point) -> None:
-            outcomes.append(is_interrupted(point, lambda: run_blocking(case.pool.lend(case.use))))
+            outcomes.append(is_interrupted(point, lambda: run_blocking(case.call())))
 
         with all_lent(case) as give_back:
             thread = threading.Thread(target=lend, daemon=True)
@@ -223,7 +234,7 @@ def test_a_thread_that_is_interrupted_while_it_waits_takes_no_slot() -> None:
             give_back()
             thread.join(5)
         case.check()
-        run_blocking(case.pool.lend(case.use))
+        run_blocking(case.call())
         case.check()
         if is_behind_all(point, outcomes != [False]):
             return
@@ -235,9 +246,9 @@ def test_a_thread_that_waits_gets_its_slot_although_a_signal_interrupts_who_give
     monkeypatch.setattr(connection_slots, "RECHECK_S", 0.001)
     for point in points():
         case = Case(BlockingSide(), size=1)
-        run_blocking(case.pool.lend(case.use))
+        run_blocking(case.call())
         with all_lent(case) as give_back:
-            thread = threading.Thread(target=lambda case=case: run_blocking(case.pool.lend(case.use)), daemon=True)  # type: ignore[misc]
+            thread = threading.Thread(target=lambda case=case: run_blocking(case.call()), daemon=True)  # type: ignore[misc]
             thread.start()
             wait_until(lambda case=case: bool(case.pool.state().waiting))  # type: ignore[misc]
             interrupted = is_interrupted(point, give_back)
@@ -254,9 +265,9 @@ async def test_a_task_that_waits_gets_its_slot_although_a_signal_interrupts_who_
     monkeypatch.setattr(connection_slots, "RECHECK_S", 0.001)
     for point in points():
         case = Case(AwaitedSide(), size=1)
-        await run_awaited(case.pool.lend(case.use))
+        await run_awaited(case.call())
         with all_lent(case) as give_back:
-            tasks = [asyncio.create_task(run_awaited(case.pool.lend(case.use))) for _ in range(2)]
+            tasks = [asyncio.create_task(run_awaited(case.call())) for _ in range(2)]
             await asyncio.sleep(0)
             assert case.pool.state() == PoolState(1, 1, 2)
             interrupted = is_interrupted(point, give_back)
@@ -267,27 +278,6 @@ async def test_a_task_that_waits_gets_its_slot_although_a_signal_interrupts_who_
             return
 
 
-class Writer:
-    """A call whose write may be sent by another one."""
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self.write = QueuedWrite(Batch((Statement("UPDATE t"),), lock=("t",)))
-        self.used = False
-
-    def lend(self) -> CommandGenerator[Any]:
-        return self.case.pool.lend(self.use, write=self.write)
-
-    def use(self, lent: ServerConnection) -> CommandGenerator[Any]:
-        self.used = True
-        return self.case.use(lent)
-
-    @property
-    def answered(self) -> bool:
-        """Whether the call was sent by itself or in a group."""
-        return self.used or self.write.outcome is not None
-
-
 def test_threads_get_an_outcome_although_a_signal_interrupts_the_one_that_sends_their_writes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -295,20 +285,24 @@ def test_threads_get_an_outcome_although_a_signal_interrupts_the_one_that_sends_
     sent_together = 0
     for point in points():
         case = Case(BlockingSide(), size=1)
-        run_blocking(case.pool.lend(case.use))
-        first, *others = (Writer(case) for _ in range(3))
+        run_blocking(case.call())
         outcomes: list[bool] = []
+        others: list[Any] = []
 
-        def send(first: Writer = first, outcomes: list[bool] = outcomes, point: int = point) -> None:
-            outcomes.append(is_interrupted(point, lambda: run_blocking(first.lend())))
+        def send(case: Case = case, outcomes: list[bool] = outcomes, point: int = point) -> None:
+            outcomes.append(is_interrupted(point, lambda: run_blocking(case.call(WRITE))))
+
+        def send_other(case: Case = case, others: list[Any] = others) -> None:
+            try:
+                others.append(run_blocking(case.call(WRITE)))
+            except ConnectionLost as error:  # it cannot know whether its write was carried out
+                others.append(error)
 
         with all_lent(case) as give_back:
             threads = [threading.Thread(target=send, daemon=True)]
             threads[0].start()
             wait_until(lambda case=case, outcomes=outcomes: bool(case.pool.state().waiting or outcomes))  # type: ignore[misc]
-            threads += [
-                threading.Thread(target=lambda one=one: run_blocking(one.lend()), daemon=True) for one in others
-            ]  # type: ignore[misc]
+            threads += [threading.Thread(target=send_other, daemon=True) for _ in range(2)]
             for thread in threads[1:]:
                 thread.start()
             wait_until(lambda case=case, outcomes=outcomes: case.pool.state().waiting + len(outcomes) == 3)  # type: ignore[misc]
@@ -316,8 +310,8 @@ def test_threads_get_an_outcome_although_a_signal_interrupts_the_one_that_sends_
             for thread in threads:
                 thread.join(5)
                 assert not thread.is_alive()
-        assert all(one.answered for one in others)
-        sent_together += others[0].write.outcome is not None
+        assert len(others) == 2
+        sent_together += any(len(statements) > 3 for _, statements in case.driver.asked)
         case.check()
         if is_behind_all(point, outcomes != [False]):
             break
@@ -333,10 +327,9 @@ async def test_tasks_get_an_outcome_although_a_signal_interrupts_the_one_that_se
     monkeypatch.setattr(connection_slots, "RECHECK_S", 600)
     for point in points():
         case = Case(AwaitedSide(), size=1)
-        await run_awaited(case.pool.lend(case.use))
-        writers = [Writer(case) for _ in range(3)]
+        await run_awaited(case.call())
         with all_lent(case) as give_back:
-            tasks = [asyncio.create_task(run_awaited(one.lend())) for one in writers]
+            tasks = [asyncio.create_task(run_awaited(case.call(WRITE))) for _ in range(3)]
             await asyncio.sleep(0)
             assert case.pool.state() == PoolState(1, 1, 3)
             give_back()
@@ -345,8 +338,7 @@ async def test_tasks_get_an_outcome_although_a_signal_interrupts_the_one_that_se
         assert len(done) == 3
         errors = [one.exception() for one in tasks]
         interrupted = any(isinstance(error, Alarm) for error in errors)
-        assert [type(error) for error in errors if error is not None] == [Alarm] * interrupted
-        assert all(one.answered for one, error in zip(writers, errors, strict=True) if error is None)
+        assert {type(error) for error in errors if error is not None} <= {Alarm, ConnectionLost}
         case.check()
         case.pool.abort()
         if is_behind_all(point, interrupted):

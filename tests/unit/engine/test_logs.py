@@ -6,9 +6,9 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, PacketTooLarge, ServerError
+from locus_mysql.engine.cluster.topology import NoPrimary, NotAMember
 from locus_mysql.engine.failures import explain
 from locus_mysql.engine.logs import loggable, loggable_setup
-from locus_mysql.engine.topology import NoPrimary, NotAMember
 from locus_mysql.errors import CorruptCheckpoint, SetupError, Unavailable
 
 

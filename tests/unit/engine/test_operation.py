@@ -10,7 +10,6 @@ import pytest
 from locus_mysql.dialect import Query, Statement
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results, fetch
-from locus_mysql.engine.transaction import BEGIN, COMMIT, own_results, to_send
 from locus_mysql.errors import CorruptCheckpoint
 
 ONE, TWO, THREE = (Statement(f"SELECT {number}") for number in (1, 2, 3))
@@ -74,23 +73,6 @@ def test_the_row_that_recognised_a_batch_is_found_by_its_query() -> None:
     repeated = Results((), Batch.of(ONE, outcome_query=THREADS), ("a", None))
     assert repeated.row(THREADS) == Thread("a", None)
     assert repeated.earlier_attempt == ("a", None)
-
-
-def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be() -> None:
-    for batch, one in (
-        (Batch.of(ONE, TWO), True),
-        (Batch.of(ONE, TWO, THREE), True),
-        (Batch.of((ONE, TWO)), True),
-        (Batch.of(ONE), False),
-        (Batch((ONE, TWO), atomic=False), False),
-    ):
-        assert batch.is_transaction is one
-        assert to_send(batch) == ((BEGIN, *batch.statements, COMMIT) if one else batch.statements)
-        came = results(len(to_send(batch)))
-        returned = own_results(batch, came, fate_unknown=one)
-        assert list(returned) == (came[1:-1] if one else came)
-        assert returned.fate_unknown is one
-        assert returned.earlier_attempt is None
 
 
 @pytest.mark.parametrize(

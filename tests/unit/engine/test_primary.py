@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -18,12 +19,21 @@ from locus_mysql.dialect.server_roles import (
     WRITES,
 )
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
+from locus_mysql.engine.cluster.topology import (
+    BRIEFLY_S,
+    LeadsToSecondary,
+    NoPrimary,
+    NotAMember,
+    Topology,
+    is_read_only,
+)
 from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.failures import NO_SEVERAL_STATEMENTS
-from locus_mysql.engine.primary import PRIMARY
-from locus_mysql.engine.topology import BRIEFLY_S, LeadsToSecondary, NoPrimary, NotAMember, Topology, is_read_only
+from locus_mysql.engine.pool import Pool, ServerConnection
+from locus_mysql.engine.servers import servers_of
+from locus_mysql.engine.sides import AwaitedSide, BlockingSide
 
-from .scripted import Driver, run
+from .scripted import Driver, borrow, give_back, run
 
 CONFIG = MySQLConfig(hosts=("a", "b", "c"), connect_timeout_s=10, read_timeout_s=20, write_timeout_s=30)
 A, B, C = CONFIG.endpoints
@@ -50,17 +60,22 @@ class Servers:
     def __init__(self, awaited: bool, *kinds: dict[int, Any], config: MySQLConfig = CONFIG) -> None:
         self.awaited, self.config = awaited, config
         self.kinds = dict(zip(config.endpoints, kinds, strict=True))
-        self.topology = Topology(config.endpoints)
         self.driver: Any = Driver(self.answer)
+        self.servers: Any = servers_of(config, self.driver)
+        self.pool = Pool(config, AwaitedSide() if awaited else BlockingSide(), self.servers)
 
     def answer(self, endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
         return self.kinds[endpoint].get(len(statements), [])
 
     async def connect(self) -> Any:
-        return await self.run(PRIMARY.connect(self.config, self.driver, self.topology))
+        return await self.run(self.servers.connect(self.pool))
 
     async def gone(self, silent: Endpoint) -> bool:
-        return bool(await self.run(PRIMARY.is_gone(self.config, self.driver, self.topology, silent)))
+        return bool(await self.run(self.servers.is_replaced(silent)))
+
+    @property
+    def topology(self) -> Topology:
+        return self.servers.topology
 
     async def run(self, steps: CommandGenerator[Any]) -> Any:
         return await run(steps, awaited=self.awaited)
@@ -247,11 +262,70 @@ async def test_a_single_read_only_server_is_refused_only_if_it_is_a_secondary_of
         with pytest.raises(LeadsToSecondary):
             await address.connect()
     else:
-        assert (await address.connect()).guard is None
+        assert type(await address.connect()) is ServerConnection
 
 
 @pytest.mark.parametrize("version", ["9.7.4", ROUTER_VERSION])
 async def test_only_to_read_any_single_address_is_used_and_asked_nothing(awaited: bool, version: str) -> None:
     address = OnlyAddress(awaited, version, {}, takes_none=True, read_only=True, pipeline=False)
-    assert (await address.connect()).guard is None
+    assert type(await address.connect()) is ServerConnection
     assert address.driver.asked == []
+
+
+async def connected(awaited: bool) -> tuple[Servers, list[Any]]:
+    """Return three servers, and three connections of the pool to the first of them."""
+    servers = Servers(awaited, PRIMARY_ONE, SECONDARY_ONE, SECONDARY_ONE)
+    connections = [await servers.run(borrow(servers.pool)) for _ in range(3)]
+    return servers, connections
+
+
+async def test_calls_on_one_of_several_servers_are_watched_and_pings_are_as_well(awaited: bool) -> None:
+    servers, (lent, *_) = await connected(awaited)
+    calls, seen = servers.servers.watch(servers.pool).calls, []
+    servers.kinds[A] = {}
+    servers.driver.answers = lambda *_: seen.append(calls.waiting()) or [Result(), Result()]
+    await servers.run(lent.execute((SELECT,)))
+    lent.connection.try_ping = lambda: seen.append(calls.waiting())
+    await servers.run(lent.ping())
+    assert seen == [[lent], [lent]]
+    assert calls.waiting() == []
+
+
+async def test_a_call_that_cannot_be_watched_is_not_sent(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(connection: Any) -> None:
+        raise RuntimeError("no thread can be started any more")
+
+    servers, (lent, *_) = await connected(awaited)
+    monkeypatch.setattr(servers.servers.watch(servers.pool), "begin", fail)
+    asked = len(servers.driver.asked)
+    with pytest.raises(RuntimeError, match="no thread"):
+        await servers.run(lent.execute((SELECT,)))
+    assert len(servers.driver.asked) == asked
+
+
+async def test_a_silent_server_is_left_once_another_one_is_the_primary(awaited: bool) -> None:
+    servers, (silent, waiting, idle) = await connected(awaited)
+    calls = servers.servers.watch(servers.pool).calls
+    await servers.run(give_back(servers.pool, idle))
+    for one in (silent, waiting):
+        calls.begin(one)
+    await servers.run(servers.servers.look_for_another(ref(servers.pool), silent))
+    assert [one.connection.ended for one in (silent, waiting, idle)] == ["", "", ""]
+    servers.kinds |= {A: SILENT, B: PRIMARY_ONE}
+    await servers.run(servers.servers.look_for_another(ref(servers.pool), silent))
+    ended = "aborted" if awaited else "interrupted"
+    assert [one.connection.ended for one in (silent, waiting, idle)] == [ended, ended, "aborted"]
+    new = await servers.run(borrow(servers.pool))
+    assert new.endpoint == B
+    await servers.run(give_back(servers.pool, silent, LOST))
+    await servers.run(give_back(servers.pool, new))
+    assert new.connection.ended == ""  # connections to the new primary are kept
+    for one in (silent, waiting):
+        calls.end(one)
+
+
+async def test_a_pool_that_is_gone_looks_for_no_other_server(awaited: bool) -> None:
+    servers, (silent, *_) = await connected(awaited)
+    asked = len(servers.driver.asked)
+    await servers.run(servers.servers.look_for_another(lambda: None, silent))
+    assert len(servers.driver.asked) == asked

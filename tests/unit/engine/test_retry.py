@@ -13,10 +13,10 @@ from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.drivers.failures import translate
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
 from locus_mysql.engine import retry as retrying
+from locus_mysql.engine.cluster.topology import LeadsToSecondary, NoPrimary, NotAMember
 from locus_mysql.engine.failures import ERROR_CLASSES, GIVEN_UP, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Backoff, Retry, next_page, unexpected
-from locus_mysql.engine.topology import LeadsToSecondary, NoPrimary, NotAMember
 from locus_mysql.errors import (
     AuthenticationFailed,
     CorruptCheckpoint,

@@ -10,7 +10,7 @@ from mysql.connector import errorcode
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, VIEW, WRITES
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, ServerError
-from locus_mysql.engine.topology import (
+from locus_mysql.engine.cluster.topology import (
     BRIEFLY_S,
     SUSPECTED_FOR_S,
     NoPrimary,

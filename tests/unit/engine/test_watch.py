@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.engine import watch
+from locus_mysql.engine.cluster import watch
+from locus_mysql.engine.cluster.watch import REST_AFTER_S, SUSPICION_S, Calls, ThreadWatch, TimerWatch
 from locus_mysql.engine.commands import CommandGenerator, Sleep, Wait
-from locus_mysql.engine.watch import REST_AFTER_S, SUSPICION_S, Calls, ThreadWatch, TimerWatch
 
 from .conftest import Clock
 
@@ -187,7 +187,6 @@ async def test_a_timer_handles_a_silent_server_repeatedly_once_at_a_time_and_end
     await until(lambda: inspection._timer is None)
     inspection.begin(silent)
     assert inspection._timer is not None
-    inspection.stop()
 
 
 @pytest.mark.usefixtures("soon")
@@ -200,27 +199,8 @@ async def test_a_timer_handles_nothing_while_no_call_waits_for_long(monkeypatch:
         seen.append(connection)
 
     inspection: Any = TimerWatch(look)
-    inspection.stop()  # there is nothing to stop
     inspection.begin(object())
     timers = set()
     await until(lambda: timers.add(inspection._timer) or len(timers) > 5)
     assert seen == []
     assert inspection._task is None
-    inspection.stop()
-    assert inspection._timer is None
-    inspection.begin(object())
-    assert inspection._timer is not None
-    inspection.stop()
-
-
-@pytest.mark.usefixtures("soon")
-async def test_a_stopped_timer_cancels_the_task_that_handles_a_silent_server() -> None:
-    def look(connection: Any) -> CommandGenerator[None]:
-        yield Wait(asyncio.Event().wait)
-
-    inspection: Any = TimerWatch(look)
-    inspection.begin(object())
-    await until(lambda: inspection._task is not None)
-    inspection.stop()
-    await until(inspection._task.done)
-    assert inspection._task.cancelled()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from locus_mysql.runtime.generators import drive_awaited, drive_blocking
-from locus_mysql.runtime.methods import awaited, blocking
+from locus_mysql.runtime.stores import awaited, blocking
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ....records.log_digests import Log
 from ....runtime.exact_json import encode_json
-from ....runtime.log_digests import Log
 
 
 class EncodedList(NamedTuple):
@@ -40,7 +40,10 @@ class EncodedState:
     @property
     def size_bytes(self) -> int:
         """Length of the whole text."""
-        return len(self.head) + sum(len(log.text) for log in self.logs)
+        size = len(self.head)
+        for log in self.logs:
+            size += len(log.text)
+        return size
 
     def text(self) -> bytes:
         """The whole text."""

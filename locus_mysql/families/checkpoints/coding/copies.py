@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ....runtime.framing import DamagedFrame
+from ....records.framing import DamagedFrame
 
 #: Texts below this size are stored whole: copies would save little.
 SMALLEST_COPIED_FROM_BYTES = 4_096

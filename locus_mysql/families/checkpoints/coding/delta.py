@@ -24,8 +24,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from ....errors import CorruptCheckpoint
-from ....runtime.framing import DamagedFrame, Frame
-from ....runtime.log_digests import EMPTY, Log, Mark
+from ....records.framing import DamagedFrame, Frame
+from ....records.log_digests import EMPTY, Log, Mark
 from ....runtime.sealing import Sealing
 from .codec import EncodedState
 from .copies import Copy, copied, find_copies, inserted_pieces
@@ -152,32 +152,44 @@ def encode_delta(
     continued = _continued(hashed, base)
     news = continued if parent is base else _continued(hashed, parent)
     last = parent.marks if parent else {}
-    # An unchanged mark is the same object in every state of the lineage, so that it takes memory only once.
-    marks = {name: last[name] if last.get(name) == log.mark else log.mark for name, log in hashed.items()}
-    kept = sum(base.marks[name].length for name in continued) if base else 0
+    marks: dict[str, Mark] = {}
+    for name, log in hashed.items():
+        mark, before = log.mark, last.get(name)
+        # An unchanged mark is the same object in every state of the lineage, so that it takes memory only once.
+        marks[name] = mark if before is None or before != mark else before
+    kept = 0
+    if base is not None:
+        for name in continued:
+            kept += base.marks[name].length
     # A provisional state always builds on the lasting one, so that a load finds the state that it continues.
     size_bytes = state.size_bytes
     stands_alone = size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < size_bytes
     copies: Mapping[str, Sequence[Copy]] = {}
     if stands_alone and not provisional:
-        base, copies = _choose_copied(state, hashed, bases, held, news)
-        position, continued = 0, _continued(hashed, base)
+        base, position, continued = None, 0, {}
+        if bases and size_bytes > WHOLE_BELOW_BYTES:
+            base, copies = _choose_copied(state, hashed, bases, held, news)
+            continued = _continued(hashed, base)
     known = base.marks if base else {}
     changes: list[Change] = []
     suffixes: list[memoryview] = []
-    for log in state.logs:
-        mark, before = marks[log.name], known.get(log.name, EMPTY)
+    cuts: dict[str, int] = {}
+    for one in state.logs:
+        cuts[one.name] = one.cut
+        mark, before = marks[one.name], known.get(one.name, EMPTY)
         if mark is before or mark == before:
             continue
-        start = before.length if log.name in continued else 0
-        copying = copies.get(log.name, ())
-        pieces = list(inserted_pieces(log.text, copying)) if copying else [memoryview(log.text)[start:]]
+        start = before.length if one.name in continued else 0
+        copying = copies.get(one.name, ())
+        pieces = list(inserted_pieces(one.text, copying)) if copying else [memoryview(one.text)[start:]]
         suffixes += pieces
-        changes.append(Change(log.name, start, sum(map(len, pieces)), mark.item_count, mark.digest, copying))
-    cuts = {log.name: log.cut for log in state.logs}
+        changes.append(Change(one.name, start, sum(map(len, pieces)), mark.item_count, mark.digest, copying))
     payload = pack(position, provisional, cuts, changes, state.head, suffixes, compression)
-    discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
-    return Delta(payload, base, position, marks, parent, news, discontinued)
+    discontinued = set()
+    for name, mark in last.items():
+        if mark.length and name not in news:
+            discontinued.add(name)
+    return Delta(payload, base, position, marks, parent, news, frozenset(discontinued))
 
 
 def seal_payload(sealing: Sealing, delta: Delta, token: bytes) -> bytes:
@@ -210,6 +222,8 @@ def rows_needed(lineage: Lineage) -> list[Ancestor]:
 
 def lasting(lineage: Lineage) -> Lineage:
     """Return the lineage without the provisional states at its top."""
+    if not lineage or not lineage[0].provisional:
+        return lineage
     first = next((index for index, ancestor in enumerate(lineage) if not ancestor.provisional), len(lineage))
     return lineage[first:]
 
@@ -310,8 +324,10 @@ def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
         return None, 0
     position = lineage[0].position + 1
     wanted = position & (position - 1)
-    base = next((ancestor for ancestor in lineage if ancestor.position == wanted), None)
-    return (base, position) if base else (None, 0)
+    for ancestor in lineage:
+        if ancestor.position == wanted:
+            return ancestor, position
+    return None, 0
 
 
 def _choose_copied(
@@ -321,8 +337,6 @@ def _choose_copied(
 
     A state that continues its parent, and only has outgrown its base, is stored whole.
     """
-    if not bases or state.size_bytes <= WHOLE_BELOW_BYTES:
-        return None, {}
     if 2 * sum(bases[0].marks[name].length for name in news) >= state.size_bytes:
         return None, {}
     limit = COPYING_ROWS if bases[0].position else REWRITING_ROWS

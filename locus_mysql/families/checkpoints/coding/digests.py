@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....runtime.log_digests import HashedLog, Log
+from ....records.log_digests import HashedLog, Log
 from .codec import EncodedState
 
 _NO_LOG = HashedLog(Log("", 0, b"", 0))
@@ -40,4 +40,8 @@ def hash_logs(state: EncodedState, before: HashedLogs) -> HashedLogs:
 
 def size_bytes(logs: HashedLogs) -> int:
     """Approximate memory of hashed logs."""
-    return sum([len(hashed.log.text) + _OVERHEAD_BYTES for hashed in logs.values() if hashed.log.text])
+    size = 0
+    for hashed in logs.values():
+        if hashed.log.text:
+            size += len(hashed.log.text) + _OVERHEAD_BYTES
+    return size

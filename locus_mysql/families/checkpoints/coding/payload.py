@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ....errors import CorruptCheckpoint
+from ....records.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Frame, Framing
+from ....records.log_digests import EMPTY, Mark
 from ....runtime.exact_json import decode_json, encode_json
-from ....runtime.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Frame, Framing
-from ....runtime.log_digests import EMPTY, Mark
 from ....runtime.sealing import Opened, unverified
 from .copies import Copy
 
@@ -90,12 +90,13 @@ def pack(
         suffixes: The bytes of the changes, in their order.
         compression: Whether it may be compressed.
     """
-    header = {"p": position, "t": int(provisional), "c": cuts, "l": [change.to_json() for change in changes]}
-    text = encode_json(header)
+    described, has_copies = [], False
+    for change in changes:
+        described.append(change.to_json())
+        has_copies = has_copies or bool(change.copies)
+    text = encode_json({"p": position, "t": int(provisional), "c": cuts, "l": described})
     frame = _FRAMING.compress((_LENGTHS.pack(len(text), len(head)), text, head, *suffixes), compression)
-    if any(change.copies for change in changes):
-        return Frame(_COPYING_FORMATS[frame.kind], frame.pieces)
-    return frame
+    return Frame(_COPYING_FORMATS[frame.kind], frame.pieces) if has_copies else frame
 
 
 def unpack(payload: Opened) -> Content:

@@ -19,13 +19,13 @@ from ....dialect.inspection import ThreadMarker
 from ....dialect.words import parts_of
 from ....engine.operation import Operation, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
+from ....records.log_digests import EMPTY, Mark
 from ....runtime.arguments import (
     check_checkpoint_id,
     check_limit,
     check_text,
     check_thread_id,
 )
-from ....runtime.log_digests import EMPTY, Mark
 from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_times import aware

@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from ....runtime.log_digests import EMPTY, HashedLog, Log, Mark
+from ....records.log_digests import EMPTY, HashedLog, Log, Mark
 from ...inspection.first_saved import hash_prefixes
 from ...inspection.msgpack import Unreadable, array_header, item_ends, read_at
 from ...inspection.records import Turn

@@ -14,7 +14,7 @@ from ....dialect.statement import Param, Query, Statement
 from ....dialect.working.statements import CheckpointRow, EntryRow, HeadRow, HistoryRow, WorkingDialect, sql_time
 from ....dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Pause, Results, fetch
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch
 from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, LocusMySQLError
 from ....runtime.sampling import one_in
@@ -281,7 +281,7 @@ class WorkingOperations(OptimisticOperations):
         if advance is not None:
             self.clock.learn(results.of(advance).last_insert_id)
         if one_in(HOUSEKEEPING_EVERY):
-            yield Deferred(work=self._housekeeping(key))
+            yield from self._housekeeping(key)
         return Commit.DONE
 
     def _entry_steps(self, key: SessionKey, work: Work) -> list[Statement]:

@@ -24,7 +24,7 @@ from locus.core.state import AgentState
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....engine.asynchronous import AsyncEngine
+from ....engine.execution import AsyncEngine
 from ....engine.operation import Batch, Operation, fetch
 from ....engine.retry import Backoff
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.engine import background
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints import maintenance as cleaning
 
@@ -127,7 +126,6 @@ class TestVacuum:
         self, make_store: Make, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(cleaning, "SAVES_PER_CLEANING", 8)  # instead of 64, to save time
-        monkeypatch.setattr(background, "WRITES_BEFORE", 1_000)  # each removal is complete when its save returns
         store = make_store(ttl_s=600)
         for number in range(30):
             await store.save(f"old{number}", conversation(2))

@@ -7,7 +7,7 @@ from typing import Any
 
 from locus_mysql.families.inspection.first_saved import first_saved, mark_of
 from locus_mysql.families.inspection.records import CheckpointRow, StateView, Turn
-from locus_mysql.runtime.log_digests import EMPTY
+from locus_mysql.records.log_digests import EMPTY
 
 AT = datetime(2026, 11, 22, 3, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding import copies
 from locus_mysql.families.checkpoints.coding.copies import MAX_COPIES, Copy, copied, find_copies, inserted_pieces
+from locus_mysql.records.framing import DamagedFrame
 from locus_mysql.runtime.exact_json import encode_json
-from locus_mysql.runtime.framing import DamagedFrame
 
 from .....thoroughness import FULL
 from .stored_rows import message

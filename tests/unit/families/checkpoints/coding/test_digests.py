@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding.codec import EncodedState
 from locus_mysql.families.checkpoints.coding.digests import hash_logs, size_bytes
-from locus_mysql.runtime import log_digests
-from locus_mysql.runtime.log_digests import EMPTY, HashedLog, Log, Mark
+from locus_mysql.records import log_digests
+from locus_mysql.records.log_digests import EMPTY, HashedLog, Log, Mark
 
 TEXTS = st.lists(st.binary(max_size=40), min_size=1, max_size=50)
 

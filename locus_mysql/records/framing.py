@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from .sealing import Opened
+from ..runtime.sealing import Opened
 
 UNCOMPRESSED, DEFLATED = b"\x01", b"\x02"
 

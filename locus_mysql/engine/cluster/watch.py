@@ -10,12 +10,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol, TypeAlias
 
-from .commands import CommandGenerator
-from .loops import run_awaited, run_blocking
-from .servers import ServerConnection
+from ..commands import CommandGenerator
+from ..loops import run_awaited, run_blocking
+from ..pool import ServerConnection
 
 #: A server is suspected if a call to it has waited for longer than this, in seconds.
 SUSPICION_S = 2.0
@@ -78,9 +77,6 @@ class Watch(Protocol):
     def end(self, connection: ServerConnection) -> None:
         """The call is over."""
 
-    def stop(self) -> None:
-        """Stop watching until the next call."""
-
 
 class ThreadWatch:
     """A watch with a thread of its own, which exists while there are calls.
@@ -107,9 +103,6 @@ class ThreadWatch:
     def end(self, connection: ServerConnection) -> None:
         """See `Watch.end`."""
         self.calls.end(connection)
-
-    def stop(self) -> None:
-        """See `Watch.stop`: the thread then ends."""
 
     def _run(self) -> None:
         try:
@@ -154,15 +147,6 @@ class TimerWatch:
     def end(self, connection: ServerConnection) -> None:
         """See `Watch.end`."""
         self.calls.end(connection)
-
-    def stop(self) -> None:
-        """See `Watch.stop`."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._task is not None:
-            with suppress(RuntimeError):  # the event loop is closed
-                self._task.cancel()
 
     def _set_timer(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(INSPECT_EVERY_S, self._inspect)
