@@ -59,6 +59,16 @@ SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.value, e.version, {ENTRY_EXPIRES}
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
+# The last notes, likewise.
+NOTES = """
+SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.name, e.value, e.version
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 3 AND e.value IS NOT NULL
+ WHERE s.tenant = %s AND s.session_id = %s
+ ORDER BY e.kind DESC, e.name DESC
+ LIMIT %s
+"""
+
 # Entries of a session, by ranges of the primary key; deleted ones too, unless the condition leaves them out.
 ENTRIES = """
 SELECT e.kind, e.name, {value}, e.size_bytes, e.version, e.used, {ENTRY_EXPIRES}
@@ -267,6 +277,18 @@ class OneRow(NamedTuple):
     entry_expires_us: int | None
 
 
+class NoteRow(NamedTuple):
+    """A note, or only the session's columns: see `NOTES`."""
+
+    now_us: int
+    ttl_us: int | None
+    stamp: int
+    expires_us: int | None
+    name: str | None
+    value: bytes | None
+    version: int | None
+
+
 class EntryRow(NamedTuple):
     """An entry; without a value if it was deleted, or if values are not asked for: see `ENTRIES`."""
 
@@ -343,6 +365,10 @@ class ReadingStatements(Statements):
     def one(self, key: SessionKey, kind: int, name: str) -> Query[OneRow]:
         """One entry. No row: there is no session."""
         return Query(self._text(ONE), (kind, name, *key), row=OneRow)
+
+    def last_notes(self, key: SessionKey, limit: int) -> Query[NoteRow]:
+        """The last notes, newest first. No row: there is no session."""
+        return Query(self._text(NOTES), (*key, limit), row=NoteRow)
 
     def named(self, key: SessionKey, kind: int, names: Sequence[str], *, values: bool) -> Query[EntryRow]:
         """Entries by their names, deleted ones too."""

@@ -129,6 +129,8 @@ class WorkingOperations(OptimisticOperations):
         seals = Seals(self.sealing, key)
         if not fills and (one := _only_entry(need)) is not None:
             return (yield from self._load_one(key, seals, one, renewal))
+        if not fills and need.notes and need == Need(notes=need.notes):
+            return (yield from self._load_notes(key, seals, need.notes, renewal))
         head = reading.head(key)
         parts = self._parts(key, need, fills=fills)
         checkpoints = reading.checkpoints(key) if need.checkpoints or need.contents else None
@@ -170,6 +172,25 @@ class WorkingOperations(OptimisticOperations):
             value = seals.open(*one, row.version, row.value)
             session.entries[one[0]][one[1]] = Entry(value, len(value), row.version, 0, row.entry_expires_us)
         return Loaded(session, row.now_us)
+
+    def _load_notes(
+        self, key: SessionKey, seals: Seals, count: int, renewal: tuple[Statement, ...]
+    ) -> Operation[Loaded]:
+        """Read the last notes with the session's stamp and times."""
+        query = self.sql.reading.last_notes(key, count)
+        results = yield Batch((*renewal, query), atomic=False)
+        rows = results.rows(query)
+        if not rows:
+            return Loaded(None, 0)
+        first = rows[0]
+        self.clock.learn(first.now_us)
+        head = Head(stamp=first.stamp, ttl_us=first.ttl_us, expires_us=first.expires_us)
+        session = Session(key.session_id, head, complete=False, whole=False, listed=False)
+        for row in rows:
+            if row.name is not None and row.value is not None and row.version is not None:
+                value = seals.open(NOTE, row.name, row.version, row.value)
+                session.entries[NOTE][row.name] = Entry(value, len(value), row.version)
+        return Loaded(session, first.now_us)
 
     def _parts(self, key: SessionKey, need: Need, *, fills: bool) -> list[Query[EntryRow]]:
         """Return the queries of entries; that of the first names is the last."""
