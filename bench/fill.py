@@ -17,7 +17,7 @@ from locus_mysql import CheckpointStore, MySQLConfig
 
 from .agents import prose
 from .disk import administrator
-from .seals import moved_payload, row_seal
+from .seals import AGENTS, DICTS, moved_payload, row_seal
 
 CHECKPOINTS_PER_THREAD = 10
 CONVERSATIONS = 50
@@ -105,6 +105,7 @@ class Copier:
         with suppress(pymysql.err.OperationalError):  # saves time, if the account has the privilege
             cursor.execute("SET SESSION sql_log_bin = 0")
         self._tables = (f"{prefix}threads", f"{prefix}checkpoints")
+        self._family = DICTS if prefix.endswith("store_") else AGENTS
         cursor.execute("DROP TEMPORARY TABLE IF EXISTS copied_threads, copied_checkpoints, numbers")
         for table, copied in zip(self._tables, ("copied_threads", "copied_checkpoints"), strict=True):
             cursor.execute(
@@ -139,7 +140,7 @@ class Copier:
         cursor.execute(
             f"UPDATE `{self._tables[1]}` c JOIN numbers n JOIN copied_threads o"
             f" ON c.tenant = o.tenant AND c.thread_id = CONCAT('{name}-', n.n, '/', o.thread_id)"
-            f" SET c.seal = {row_seal('c')} WHERE c.checkpoint_id IS NOT NULL"
+            f" SET c.seal = {row_seal('c', self._family)} WHERE c.checkpoint_id IS NOT NULL"
         )
 
     def _value(self, column: str, kind: str, name: str, seconds_older: int) -> str:
@@ -150,7 +151,7 @@ class Copier:
         if column == "thread_id":
             return thread_id
         if column == "payload":
-            return moved_payload("o", thread_id)
+            return moved_payload("o", thread_id, self._family)
         if column == "metadata":
             return f"CONCAT('{{\"channel\":\"', {channel}, '\",\"ticket\":', {ticket}, '}}')"
         if column == "metadata_keys":

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from locus_mysql.dialect.seals import shifted
 
-#: The family of the states of `CheckpointStore`.
-FAMILY = "dicts"
+#: The family of the states of `CheckpointStore`, and that of agents.
+DICTS, AGENTS = "dicts", "agents"
 
 
-def row_seal(alias: str) -> str:
+def row_seal(alias: str, family: str = DICTS) -> str:
     """Return the expression of the right seal of a checkpoint's row; see `row_seal` of the package."""
     metadata = f"IF({alias}.metadata IS NULL, '~', {_part(f'{alias}.metadata')})"
     row = f"CONCAT('3:row', {_part(f'{alias}.checkpoint_id')}, '16:', {alias}.token, {metadata})"
-    return f"CRC32({row}) ^ {_owner(f'{alias}.tenant', f'{alias}.thread_id')}"
+    return f"CRC32({row}) ^ {_owner(family, f'{alias}.tenant', f'{alias}.thread_id')}"
 
 
-def moved_payload(alias: str, thread_id: str) -> str:
+def moved_payload(alias: str, thread_id: str, family: str = DICTS) -> str:
     """Return the expression of a row's payload, sealed for the thread of another id."""
     tenant = f"{alias}.tenant"
-    shift = f"{_owner(tenant, f'{alias}.thread_id')} ^ {_owner(tenant, thread_id)}"
+    shift = f"{_owner(family, tenant, f'{alias}.thread_id')} ^ {_owner(family, tenant, thread_id)}"
     return shifted(f"{alias}.payload").replace("%s", shift)
 
 
-def _owner(tenant: str, thread_id: str) -> str:
-    return f"CRC32(CONCAT('{len(FAMILY)}:{FAMILY}', {_part(tenant)}, {_part(thread_id)}))"
+def _owner(family: str, tenant: str, thread_id: str) -> str:
+    return f"CRC32(CONCAT('{len(family)}:{family}', {_part(tenant)}, {_part(thread_id)}))"
 
 
 def _part(value: str) -> str:

@@ -14,8 +14,7 @@ from ..dialect.statement import Param, Query, Statement
 from ..dialect.upgrades import Backfill, Step, Upgrade
 from ..dialect.variants import variant_of
 from ..errors import LocusMySQLError, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable, UnsupportedServer
-from .bootstrap import VERSION, missing_tables
-from .layout_checks import check_layout
+from .bootstrap import VERSION, check_layout, missing_tables
 from .operation import Batch, Operation, Outdated, Pause, fetch
 from .retry import Backoff, next_page
 

@@ -2,19 +2,266 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ..config import MySQLConfig
+from ..dialect import Statement
+from ..dialect.resealing import OwnerTable, ResealingStatements, RowKey, SealedColumn
+from ..encryption import Encryption
 from ..engine.bootstrap import has_own_tables
-from ..engine.operation import Operation, fetch
+from ..engine.operation import Batch, Operation, fetch
+from ..engine.retry import next_page
+from ..errors import CorruptCheckpoint, EncryptionError
 from ..runtime.database import Database
-from ..runtime.resealing import KeyCounts, count_keys, no_encryption, reseal
-from ..runtime.sealing import no_support, with_keys
+from ..runtime.sealing import Sealing, Value, no_support, of_text, sealed_by, to_text, with_keys
 from .family import EncryptsColumns
 from .registry import families, find_family
 from .word_indexes import warn_of_clear_words
+
+#: The columns of rows of another table, by the columns that link them.
+Owners: TypeAlias = Mapping[RowKey, tuple[Any, ...]]
+
+#: Rows, each as its key and the id of the key that encrypts it; None stands for clear text.
+Page: TypeAlias = Sequence[tuple[RowKey, str | None]]
+
+#: Rows whose keys one statement reads.
+PAGE_ROWS = 1_000
+
+#: Owners whose rows one statement reads.
+PAGE_OWNERS = 200
+
+#: Rows that one transaction replaces.
+BATCH_ROWS = 50
+
+
+@dataclass(slots=True)
+class KeyCounts:
+    """Rows of a column by the keys that encrypt them.
+
+    Args:
+        rows: The number of rows by the id of the key; None stands for clear text.
+        replaced: Rows that were encrypted anew.
+        damaged: Messages about rows that cannot be decrypted, and were left as they are.
+    """
+
+    rows: Counter[str | None] = field(default_factory=Counter)
+    replaced: int = 0
+    damaged: list[str] = field(default_factory=list)
+
+    def others(self, active: str) -> int:
+        """Return the number of rows that another key encrypts, or none."""
+        return self.rows.total() - self.rows[active]
+
+
+def count_keys(column: SealedColumn) -> Operation[KeyCounts]:
+    """Count the rows of a column, of all tenants, by the keys that encrypt them. Changes nothing."""
+    counts = KeyCounts()
+    statements = ResealingStatements(column)
+    if column.emptied is not None:
+        (found,) = yield Batch.of(statements.count_emptied())
+        counts.rows.update({None: found.rows[0][0]} if found.rows[0][0] else {})
+    after: RowKey | None = ()
+    while after is not None:
+        page, after = yield from _page(statements.page(after, PAGE_ROWS), after, is_text=column.is_text)
+        counts.rows.update(key_id for _, key_id in page)
+    return counts
+
+
+def reseal(
+    column: SealedColumn, family: str, encryption: Encryption, progress: Callable[[int], None] = lambda _: None
+) -> Operation[KeyCounts]:
+    """Encrypt the rows of a column, of all tenants, with the active key where another key or none encrypts them.
+
+    Rows are replaced only if their bytes are those that were read, so writers are not disturbed. It may be stopped and
+    started again at any time.
+
+    Args:
+        column: The column.
+        family: The family's name.
+        encryption: The keys.
+        progress: Called with the number of rows of each page.
+
+    Raises:
+        EncryptionError: A row is encrypted with an unknown key. Earlier batches of at most `BATCH_ROWS` rows were
+            replaced.
+    """
+    return (yield from _Resealing(column, Sealing(encryption, family), progress).run())
+
+
+class _Resealing:
+    """Encrypts the rows of one column anew, and counts them.
+
+    Args:
+        column: The column.
+        sealing: The keys.
+        progress: Called with the number of rows of each page.
+    """
+
+    def __init__(self, column: SealedColumn, sealing: Sealing, progress: Callable[[int], None]) -> None:
+        self._column = column
+        self._statements = ResealingStatements(column)
+        self._sealing = sealing
+        self._progress = progress
+        self._counts = KeyCounts()
+        #: The keys of rows that cannot be decrypted, and were left as they are.
+        self._left: set[RowKey] = set()
+
+    def run(self) -> Operation[KeyCounts]:
+        """Replace and count all rows."""
+        column, counts = self._column, self._counts
+        yield from self._empty()
+        if column.owner_table is not None:
+            yield from self._by_owner(column.owner_table)
+        after: RowKey | None = ()
+        while after is not None:
+            page, after = yield from _page(self._statements.page(after, PAGE_ROWS), after, is_text=column.is_text)
+            stale = {key: key_id for key, key_id in self._stale(page).items() if key not in self._left}
+            owners = yield from self._owners(list(stale))
+            yield from self._replace_all(list(stale), owners)
+            if column.owner_table is None:
+                self._count(page)
+            else:  # rows with an owner were counted
+                counts.rows.update(key_id for key, key_id in stale.items() if _link(column, key) not in owners)
+        return counts
+
+    def _by_owner(self, owner_table: OwnerTable) -> Operation[None]:
+        """Encrypt the rows of each owner anew, and count them.
+
+        It reads the owners along their primary key, as no index leads from a row to its owner.
+        """
+        column, statements = self._column, self._statements
+        key_width, link_width = len(owner_table.key), len(owner_table.link)
+        last: RowKey | None = ()
+        while last is not None:
+            (found,) = yield Batch.of(statements.owner_page(last, PAGE_OWNERS))
+            last = next_page(last, tuple(found.rows[-1][:key_width])) if len(found.rows) == PAGE_OWNERS else None
+            owners = {
+                tuple(row[key_width : key_width + link_width]): tuple(row[key_width + link_width :])
+                for row in found.rows
+            }
+            after: RowKey | None = () if owners else None
+            while after is not None:
+                links = [link for link in owners if not after or link >= _link(column, after)]
+                reading = statements.owned_page(links, after, PAGE_ROWS)
+                page, after = yield from _page(reading, after, is_text=column.is_text)
+                yield from self._replace_all(list(self._stale(page)), owners)
+                self._count(page)
+
+    def _stale(self, page: Page) -> dict[RowKey, str | None]:
+        """Return the rows of a page that the active key does not encrypt."""
+        return {key: key_id for key, key_id in page if not self._sealing.has_active_key(key_id)}
+
+    def _count(self, page: Page) -> None:
+        self._counts.rows.update(key_id for _, key_id in page)
+        self._progress(len(page))
+
+    def _empty(self) -> Operation[None]:
+        """Remove the rows of the table that has clear text only."""
+        while self._column.emptied is not None:
+            (removed,) = yield Batch.of(self._statements.empty(PAGE_ROWS))
+            if removed.affected < PAGE_ROWS:
+                return
+
+    def _owners(self, keys: Sequence[RowKey]) -> Operation[Owners]:
+        """Return the owners of rows whose table does not have them, by the columns that link both tables."""
+        column = self._column
+        if column.owner_table is None or not keys:
+            return {}
+        width = len(column.owner_table.link)
+        links = list(dict.fromkeys(_link(column, key) for key in keys))
+        (found,) = yield Batch.of(self._statements.owners(links))
+        return {tuple(row[:width]): tuple(row[width:]) for row in found.rows}
+
+    def _replace_all(self, keys: Sequence[RowKey], owners: Owners) -> Operation[None]:
+        """Encrypt rows anew, in several transactions."""
+        for start in range(0, len(keys), BATCH_ROWS):
+            (found,) = yield Batch.of(self._statements.rows(keys[start : start + BATCH_ROWS]))
+            rows = [dict[str, Any](zip(self._column.columns, values, strict=True)) for values in found.rows]
+            replaced = [statements for row in rows if (statements := self._replacement(row, owners))]
+            if replaced:
+                results = yield Batch(tuple(statement for statements in replaced for statement in statements))
+                each = len(replaced[0])
+                self._counts.replaced += sum(result.affected for result in results[each - 1 :: each])
+
+    def _replacement(self, row: dict[str, Any], owners: Owners) -> tuple[Statement, ...]:
+        """Return the statements that encrypt a row anew; none, and a message, if the row cannot be decrypted."""
+        column = self._column
+        content = _bytes(row[column.column], is_text=column.is_text)
+        key = tuple(row[name] for name in column.key)
+        what = f"Row {key!r} of table {column.table!r}"
+        if column.owner_table is not None:
+            owner = owners.get(tuple(row[name] for name in column.owner_table.link))
+            if owner is None:
+                self._leave(key, f"{what} belongs to no row of table {column.owner_table.table!r}. Delete it.")
+                return ()
+            row |= zip(column.owner, owner, strict=True)
+        bound = self._sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
+        base = () if row.get("base") is None else (_part(row["base"]),)
+        plain = (*(_part(row[name]) for name in column.row), *base)
+        identity = (*column.identity(row), *base) if column.identity else plain
+        try:
+            if sealed_by(content) is not None:
+                clear = bound.decrypt(content, what, column.name, *identity)
+            elif content and column.has_seal:  # the format and the content are encrypted
+                clear = b"".join(bound.verify(content, what, column.name, *plain))
+            else:  # a checksum in another column covers it, or only other columns hold clear text
+                clear = content
+        except CorruptCheckpoint as error:
+            self._leave(key, str(error))
+            return ()
+        sealed = bound.encrypt(clear, column.name, *identity)
+        digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
+        row |= dict.fromkeys(column.dropped)
+        return self._statements.replace(row, to_text(sealed) if column.is_text else sealed, digest)
+
+    def _leave(self, key: RowKey, message: str) -> None:
+        """Leave a row as it is."""
+        self._counts.damaged.append(message)
+        self._left.add(key)
+
+
+def _link(column: SealedColumn, key: RowKey) -> RowKey:
+    """Return the values that link a row, given by its key, to its owner."""
+    return () if column.owner_table is None else key[: len(column.owner_table.link)]
+
+
+def _page(statement: Statement, after: RowKey, *, is_text: bool) -> Operation[tuple[Page, RowKey | None]]:
+    """Return the rows after a key that hold something, and the last row's key, which is None after the last page."""
+    (found,) = yield Batch.of(statement)
+    rows = []
+    for row in found.rows:
+        *key, beginning, has_clear_text = row
+        # The beginning is too short to hold a nonce and a tag.
+        key_id = sealed_by(_bytes(beginning, is_text=is_text) + bytes(64))
+        if beginning or has_clear_text:
+            rows.append((tuple(key), None if has_clear_text else key_id))
+    last = next_page(after, tuple(found.rows[-1][:-2])) if len(found.rows) == PAGE_ROWS else None
+    return rows, last
+
+
+def _bytes(value: Any, *, is_text: bool = False) -> bytes:
+    """Return the bytes of a value; of text, those that are encoded in it."""
+    if value is None:
+        return b""
+    if is_text:
+        return of_text(str(value))
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _part(value: Any) -> Value:
+    """Return the value of a column as a part of what identifies a row."""
+    return value if value is None or isinstance(value, str | bytes | int) else str(value)
+
+
+def no_encryption() -> EncryptionError:
+    """Return the error for a call that needs keys."""
+    return EncryptionError(
+        "Rows cannot be encrypted, as there are no keys: set encryption=Encryption(keys=…, active=…)."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..dialect import Schema
 from ..dialect.schema import describe_all
-from ..engine.bootstrap import DDLMode
-from ..engine.layout_checks import check_layout, is_of_family
+from ..engine.bootstrap import DDLMode, check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..families.family import Counts, Family, ShowsGrowth
@@ -232,7 +231,7 @@ class Inspector:
                 raise NotFound(
                     f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history lists those that it has."
                 )
-            view = await asyncio.to_thread(made)
+            view = await self._compute(made)
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)

@@ -6,14 +6,13 @@ from functools import cached_property
 
 from ..dialect import Dialect
 from ..words import Parser
-from .inspection import InspectionStatements
+from .inspection import InspectionStatements, PreviewStatements
 from .ledger import CheckpointLedger
 from .loading import LoadingStatements
 from .maintenance import MaintenanceStatements
 from .measuring import MeasuringStatements
 from .moving import MovingStatements
 from .pieces import PIECES
-from .previews import PreviewStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .tables import Kind, checkpoint_schema, table_names

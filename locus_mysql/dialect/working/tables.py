@@ -131,6 +131,7 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             row=("kind", "name", "version"),
             column="value",
             name="value",
+            has_seal=True,
             owner_table=OwnerTable(names["sessions"], ("tenant", "session_id"), ("tenant", "sid")),
             identity=lambda row: value_identity(row["kind"], row["name"], row["version"]),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 from uuid import uuid4
 
@@ -15,16 +15,53 @@ from ...engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, ParentMissing, SchemaMismatch, Unavailable
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
-from .coding.delta import Ancestor, Delta, encode_delta, extend
-from .coding.digests import hash_logs
+from .coding.delta import Ancestor, Delta, Lineage, encode_delta, extend, lasting
+from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .loading import Loading
 from .maintenance import ThreadMaintenance
 from .new_checkpoint import NewCheckpoint, ParentRule
 from .preconditions import NOTHING_EXPECTED, Precondition, Preconditions
-from .save_basis import Basis, newest, remembered
 from .state_rows import assemble_rows, row_of
-from .thread_cache import CachedState, ThreadKey
+from .thread_cache import CachedState, Snapshot, ThreadKey
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The states that a save builds on, and the checks to make under the thread's lock.
+
+    Args:
+        lineage: The states it may build on; the first is its parent. Empty if none is known.
+        version: The thread's version at which all of the lineage existed, if that is known.
+        must_be_newest: The lineage's first state must be the newest checkpoint.
+        or_newest: Without a lineage, the parent is the thread's newest checkpoint.
+    """
+
+    lineage: Lineage = ()
+    version: bytes | None = None
+    must_be_newest: bool = False
+    or_newest: bool = False
+
+
+def remembered(before: Snapshot, hashed: HashedLogs, *, provisional: bool) -> Basis:
+    """Return the state that this process loaded or saved last as the basis; without one, the newest checkpoint."""
+    lineage = before.lineage_for(hashed)
+    known = lineage if provisional else lasting(lineage)
+    return Basis(lineage, before.version, or_newest=not known)
+
+
+def newest(before: Snapshot) -> Basis:
+    """Return the thread's newest checkpoint as the basis. It is used only if the thread still has the known version.
+
+    If another checkpoint of the thread was loaded by its id, that one may be the newest.
+    """
+    if before.version is None:
+        return Basis(or_newest=True)
+    if before.newest:
+        return Basis(before.newest, before.version, or_newest=True)
+    lineage = before.lineages[0] if before.lineages else ()
+    return Basis(lineage, before.version, must_be_newest=True, or_newest=True)
+
 
 #: A save with a precondition is repeated at most this many times because the thread was written to meanwhile.
 _TRIES = 10

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 from pydantic import SecretStr
 
@@ -17,7 +17,41 @@ from .calls import Limits, OnFull
 from .operations import SessionOperations
 from .records import SessionStats
 from .storages.interface import MayDegrade, Storage
-from .storages.opening import storage_of
+from .storages.mysql import MySQLStorage
+
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
+
+DEFAULT_TENANT = "default"
+
+
+def storage_of(
+    where: str | SecretStr | MySQLConfig | Database | Storage | None, options: Keywords
+) -> tuple[Storage, bool, str]:
+    """Return the storage, whether it was opened here and must be closed, and the default tenant.
+
+    Args:
+        where: See `WorkingMemory`.
+        options: Its other keywords.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or belongs to another storage.
+    """
+    text = where.get_secret_value() if isinstance(where, SecretStr) else where
+    if isinstance(where, Storage) or (isinstance(text, str) and text.startswith(_REDIS_SCHEMES)):
+        if others := options.keys() - {"tenant"}:
+            raise ConfigError(f"{', '.join(sorted(others))}: these are options of MySQL; give the storage its own.")
+        storage = where if isinstance(where, Storage) else _redis(cast(str, text))
+        config = getattr(storage, "config", None)
+        return storage, storage is not where, options.get("tenant", getattr(config, "tenant", DEFAULT_TENANT))
+    mysql = MySQLStorage(where, **options)
+    return mysql, True, mysql.config.tenant
+
+
+def _redis(url: str) -> Storage:
+    from .storages.redis import RedisStorage
+
+    return RedisStorage(url)
+
 
 #: The beginning of a DSN. A DSN as a session id would show its password wherever the session is named.
 _DSN = re.compile(r"(?:mysql|rediss?|valkeys?)(?:\+\w+)?://", re.IGNORECASE)

@@ -13,15 +13,7 @@ from starlette.responses import Response
 from ...families.checkpoints.search_text import strings
 from ...families.inspection.conversation import shown_with_calls
 from ...families.inspection.first_saved import first_saved
-from ...families.inspection.records import (
-    CheckpointRow,
-    Message,
-    Page,
-    StateView,
-    ToolCall,
-    Turn,
-    Window,
-)
+from ...families.inspection.records import CheckpointRow, Message, Page, StateView, ToolCall, Turn, Window
 from ...inspection.blocking import SyncInspector
 from ..problems import not_found
 from . import texts
@@ -30,9 +22,100 @@ from .common import changes_in, family_of, inspector_of, thread_of
 from .markdown import Formatter
 from .query_parameters import ThreadQuery, as_time
 from .rendering import downloaded, page
-from .timeline import timeline
 from .tree import hits, tree
 from .zones import zone_of
+
+#: Number of lanes. Further branches share the last one.
+LANES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A checkpoint in the drawing. Lanes are counted from the left, from 0.
+
+    Attributes:
+        row: The checkpoint.
+        lane: The lane of its dot.
+        above: Whether its continuation is above it, in its lane.
+        below: Whether a line leads from it to its parent.
+        passing: Lanes whose lines pass by it.
+        joining: Lanes of further branches that begin at it.
+    """
+
+    row: CheckpointRow
+    lane: int
+    above: bool
+    below: bool
+    passing: Sequence[int]
+    joining: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A drawing, newest first.
+
+    Attributes:
+        nodes: Its rows.
+        lanes: Its number of lanes.
+        branches: Its number of leaves, checkpoints without a continuation. Each of a graph's subgraphs adds one.
+    """
+
+    nodes: Sequence[Node]
+    lanes: int
+    branches: int
+
+
+def timeline(rows: Sequence[CheckpointRow]) -> Timeline:
+    """Draw checkpoints, newest first. Each lane waits for the parent of the checkpoint above.
+
+    A parent is older, so it comes after its continuations; one that does not is drawn as a leaf.
+    """
+    waiting: list[tuple[str, str] | None] = []
+    nodes = []
+    branches = 0
+    for row in rows:
+        key = (row.namespace, row.checkpoint_id)
+        lanes = [lane for lane, wanted in enumerate(waiting) if wanted == key]
+        above = bool(lanes)
+        if not lanes:
+            branches += 1
+            lanes = [_free(waiting)]
+        lane, *joining = lanes
+        for other in joining:
+            waiting[other] = None
+        waiting[lane] = None
+        passing = [other for other, wanted in enumerate(waiting) if wanted is not None]
+        waiting[lane] = None if row.parent_id is None else (row.namespace, row.parent_id)
+        nodes.append(
+            Node(
+                row=row,
+                lane=_drawn(lane),
+                above=above,
+                below=waiting[lane] is not None,
+                passing=_all_drawn(passing),
+                joining=_all_drawn(joining),
+            )
+        )
+    subgraphs = len({row.namespace for row in rows}) - 1
+    return Timeline(nodes, min(len(waiting), LANES), branches - max(subgraphs, 0))
+
+
+def _free(waiting: list[tuple[str, str] | None]) -> int:
+    """Return the first free lane."""
+    for lane, wanted in enumerate(waiting):
+        if wanted is None:
+            return lane
+    waiting.append(None)
+    return len(waiting) - 1
+
+
+def _drawn(lane: int) -> int:
+    return min(lane, LANES - 1)
+
+
+def _all_drawn(lanes: Sequence[int]) -> list[int]:
+    return sorted({_drawn(lane) for lane in lanes})
+
 
 #: Number of checkpoints in a timeline, of turns in a chart, of messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200

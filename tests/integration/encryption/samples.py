@@ -280,7 +280,7 @@ SAMPLES = {
             _fill_memory,
             _read_memory,
             _inspect_memory,
-            15,
+            10,
         ),
         Sample(
             "graphs",
@@ -296,7 +296,7 @@ SAMPLES = {
             _fill_session,
             _read_session,
             _inspect_session,
-            10,
+            9,
         ),
     )
 }

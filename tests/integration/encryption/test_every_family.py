@@ -14,10 +14,10 @@ from locus_mysql import Database, Encryption, MySQLConfig, reencrypt
 from locus_mysql.cli.family_files import export_lines, import_lines, target_finder
 from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.errors import DecryptionFailed, EncryptionError
+from locus_mysql.families import reencryption
 from locus_mysql.families.family import EncryptsColumns
 from locus_mysql.families.registry import find_family
 from locus_mysql.inspection.inspector import Inspector
-from locus_mysql.runtime import resealing
 from locus_mysql.runtime.sealing import of_text, sealed_by
 
 from ...either_side import AnyStore
@@ -66,8 +66,9 @@ class Tampering:
 
     def rows(self, column: SealedColumn) -> list[dict[str, Any]]:
         """Return the rows whose column holds something."""
-        found = self._run(f"SELECT {', '.join(column.columns)} FROM {self._database}.`{column.table}`")
-        rows = [dict(zip(column.columns, values, strict=True)) for values in found]
+        names = [name for name in column.columns if name != "base"]
+        found = self._run(f"SELECT {', '.join(names)} FROM {self._database}.`{column.table}`")
+        rows = [dict(zip(names, values, strict=True)) for values in found]
         for row in rows:
             if column.owner_table is not None:
                 link = column.owner_table.link
@@ -220,7 +221,7 @@ async def test_a_rotation_killed_in_the_middle_is_finished_by_another(
     for name in ("t", "u"):
         await sample.fill(old, name)
     before = [await sample.read(old, name) for name in ("t", "u")]
-    monkeypatch.setattr(resealing, "PAGE_ROWS", 2)
+    monkeypatch.setattr(reencryption, "PAGE_ROWS", 2)
     pages = itertools.count()
 
     def killed(family: str, rows: int) -> None:

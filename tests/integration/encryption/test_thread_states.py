@@ -15,7 +15,6 @@ from locus_mysql.errors import (
     ThreadExists,
 )
 from locus_mysql.families import reencryption
-from locus_mysql.runtime import resealing
 
 from ...either_side import AnyStore
 from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
@@ -181,7 +180,7 @@ class TestReencrypt:
         await fill(store, turns=2)
         config = make_config(encryption=keys("2026-11"))
         (column,) = reencryption.find_family("dicts").encrypted_columns(config)  # type: ignore[attr-defined]
-        operation = resealing.reseal(column, "dicts", keys("2026-11"))
+        operation = reencryption.reseal(column, "dicts", keys("2026-11"))
         async with Database(config) as db:
 
             def interrupted() -> Any:

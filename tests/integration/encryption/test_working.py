@@ -9,10 +9,10 @@ import pytest
 
 from locus_mysql import Database, SyncWorkingMemory
 from locus_mysql.dialect.working.tables import encrypted_columns
+from locus_mysql.families import reencryption
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.values import variable
-from locus_mysql.runtime import resealing
 from tests.storage_contract import CHECKS, Check
 
 from ..conftest import MakeConfig
@@ -96,8 +96,8 @@ def test_a_rotation_reads_rows_in_proportion_to_the_sessions_values(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No index leads from an entry to its session, so a lookup for each page would scan all sessions each time."""
-    monkeypatch.setattr(resealing, "PAGE_ROWS", 10)
-    monkeypatch.setattr(resealing, "PAGE_OWNERS", 10)
+    monkeypatch.setattr(reencryption, "PAGE_ROWS", 10)
+    monkeypatch.setattr(reencryption, "PAGE_OWNERS", 10)
     config = make_config(driver="pymysql", encryption=keys("2026-10"))
     with Database(config) as database:
         for number in range(SESSIONS):
@@ -105,9 +105,9 @@ def test_a_rotation_reads_rows_in_proportion_to_the_sessions_values(
         SyncWorkingMemory("s000", database).set_many({f"v{number:03}": number for number in range(100)})
     entries, _ = encrypted_columns(config.table_prefix)
     with connect(config, str(config.database)) as connection:
-        counts, read = rows_read(connection, resealing.reseal(entries, "working", keys("2026-11")))
+        counts, read = rows_read(connection, reencryption.reseal(entries, "working", keys("2026-11")))
         connection.commit()
-        again, checked = rows_read(connection, resealing.reseal(entries, "working", keys("2026-11")))
+        again, checked = rows_read(connection, reencryption.reseal(entries, "working", keys("2026-11")))
     values = 3 * SESSIONS + 100
     assert (counts.replaced, counts.rows) == (values, {"2026-10": values})
     assert (again.replaced, again.rows) == (0, {"2026-11": values})

@@ -403,6 +403,9 @@ def test_no_server_outlives_a_keeper_that_does_not_answer(folder: Path, monkeypa
         stop(keeper_process(folder))
         with pytest.raises(Unavailable, match="did not answer"):
             SyncCheckpointStore(db).load("t")
+    ended_by = time.monotonic() + DEADLINE_S
+    while runs(server) and time.monotonic() < ended_by:  # it was killed, and the system takes a moment to end it
+        time.sleep(0.05)
     assert not runs(server)
 
 

@@ -204,7 +204,7 @@ async def test_a_search_beyond_the_server_s_limit_names_it_and_leaves_the_connec
     await opened.call("save", "thread", {"messages": ["coffee is rare here"]})
     own_sql(
         f"INSERT INTO {config.database}.{config.table_prefix}store_checkpoints (tenant, thread_id, seq, continues, "
-        "token, payload, checksum, created_at, search_text) "
+        "token, payload, seal, created_at, search_text) "
         "WITH RECURSIVE numbers AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000) "
         "SELECT /*+ SET_VAR(cte_max_recursion_depth = 20000) */ "
         "'default', 'x', n, 0, UNHEX(REPEAT('0', 32)), '', 0, UTC_TIMESTAMP(6), 'coffee is common' FROM numbers"

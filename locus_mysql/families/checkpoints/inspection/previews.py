@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....dialect.checkpoints.previews import PreviewRow
+from ....dialect.checkpoints.inspection import PreviewRow
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.exact_json import decode_json
 from ....runtime.sealing import Opened, Sealing

@@ -250,7 +250,7 @@ async def test_data_of_another_store_are_refused_not_misread(
     saver = open_saver(side)
     await put_turns(saver, 1)
     run_sql(f"UPDATE {database}.locus_graph_checkpoints SET payload = CONCAT(0x09, SUBSTR(payload, 2))")
-    with pytest.raises(CorruptCheckpoint, match="upgrade"):
+    with pytest.raises(CorruptCheckpoint, match="cannot be read back"):
         await saver.get(thread_id="thread")
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.families.inspection.memory_records import NamespaceRow
-from locus_mysql.server.pages.memory_texts import NamespaceNode, namespace_tree, text_of, text_of_preview
-from locus_mysql.server.pages.tasks import task_of
+from locus_mysql.server.pages.memories import NamespaceNode, namespace_tree, text_of, text_of_preview
+from locus_mysql.server.pages.sessions import task_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.families.inspection.records import CheckpointRow
-from locus_mysql.server.pages.timeline import LANES, timeline
+from locus_mysql.server.pages.thread import LANES, timeline
 
 
 def row(checkpoint_id: str, parent_id: str | None = None, namespace: str = "") -> CheckpointRow:
