@@ -61,7 +61,7 @@ class Traffic:
 
 
 class CallWatch(Protocol):
-    """Is told of the calls that blocking connections make in the context of `WATCH`."""
+    """Receives the calls that blocking connections make in the context of `WATCH`."""
 
     def begin(self) -> None:
         """Called before the thread waits for the server."""

@@ -39,39 +39,6 @@ SELECT r.thread_id, r.is_first, r.seq, r.parent_seq, c.token, b.token, LEFT(c.pa
                            AND b.seq = c.base_seq AND b.seq < c.seq
 """
 
-
-class PreviewRow(NamedTuple):
-    """The first row of a thread, or one of its two newest checkpoints: the first bytes of its payload, and their total.
-
-    Both may be the same row, which is then returned twice.
-    """
-
-    thread_id: str
-    is_first: int
-    seq: int
-    parent_seq: int | None
-    token: bytes
-    base_token: bytes | None
-    payload: bytes
-    payload_bytes: int
-
-
-class PreviewStatements(Statements):
-    """Reading what a list shows of threads' contents."""
-
-    def previews(self, tenant: str, thread_ids: Sequence[str], size: int, largest: int) -> Query[PreviewRow]:
-        """Return the first rows and the two newest checkpoints of these threads.
-
-        Args:
-            tenant: The tenant.
-            thread_ids: The threads.
-            size: The number of bytes of each payload to return.
-            largest: Rows with a larger payload are left out.
-        """
-        text = self._text(PREVIEWS, bytes=str(size), ids=placeholders(len(thread_ids)))
-        return Query(text, (tenant, *thread_ids, largest, 3 * len(thread_ids), tenant), row=PreviewRow)
-
-
 # Checkpoints of a thread, newest first, each with the nearest named one that it follows.
 CHOSEN = """WITH RECURSIVE chosen AS (
   SELECT c.seq, c.base_seq, c.checkpoint_id, c.parent_seq, c.created_at, {SIZE} AS size_bytes, c.metadata,
@@ -165,6 +132,45 @@ SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.s
  ORDER BY c.seq DESC
 """
 
+MARKERS = """
+SELECT t.thread_id, t.version
+  FROM {threads} t
+ WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE_THREAD}
+"""
+
+
+class PreviewRow(NamedTuple):
+    """The first row of a thread, or one of its two newest checkpoints: the first bytes of its payload, and their total.
+
+    Both may be the same row, which is then returned twice.
+    """
+
+    thread_id: str
+    is_first: int
+    seq: int
+    parent_seq: int | None
+    token: bytes
+    base_token: bytes | None
+    payload: bytes
+    payload_bytes: int
+
+
+class PreviewStatements(Statements):
+    """Reading what a list shows of threads' contents."""
+
+    def previews(self, tenant: str, thread_ids: Sequence[str], size: int, largest: int) -> Query[PreviewRow]:
+        """Return the first rows and the two newest checkpoints of these threads.
+
+        Args:
+            tenant: The tenant.
+            thread_ids: The threads.
+            size: The number of bytes of each payload to return.
+            largest: Rows with a larger payload are left out.
+        """
+        text = self._text(PREVIEWS, bytes=str(size), ids=placeholders(len(thread_ids)))
+        return Query(text, (tenant, *thread_ids, largest, 3 * len(thread_ids), tenant), row=PreviewRow)
+
+
 # There is no LIMIT in a recursion (error 3575).
 OCEANBASE.instead_of(
     STATE,
@@ -186,12 +192,6 @@ SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.s
  ORDER BY c.seq DESC
 """,
 )
-
-MARKERS = """
-SELECT t.thread_id, t.version
-  FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE_THREAD}
-"""
 
 
 class HistoryRow(NamedTuple):

@@ -405,8 +405,8 @@ class VectorStatements(MemoryStatements):
             model: The model.
             condition: The filter that items match.
             limit: The maximum number of rows.
-            place: If there are so many rows, one that is farther than that in this place by more than the margin comes
-                without its embedding. Rounded up to a power of two, so that statements have few different texts.
+            place: A rank. Rows whose distance exceeds that of the row with this rank by more than the margin come
+                without their embeddings. Rounded up to a power of two, so that statements have few different texts.
             margin: A number of bits.
         """
         text = self._text(

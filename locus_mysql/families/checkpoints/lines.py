@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from ...dialect.checkpoints.tables import Kind
@@ -12,6 +12,7 @@ from ...errors import InvalidInput
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
 from ...runtime.checksummed_jsonl import checksummed, checksummed_text
 from ...runtime.exact_json import check_json_object, encode_json
+from ...runtime.server_times import from_text
 from .moving import KeptCheckpoint
 
 #: The format in the first line.
@@ -114,7 +115,7 @@ def checkpoint_of_content(content: Mapping[str, Any]) -> LineCheckpoint:
         check_checkpoint_id(content["checkpoint"]),
         cast("dict[str, Any]", state),
         cast("dict[str, Any]", metadata),
-        _time(content["created_at"]) if "created_at" in content else None,
+        from_text(content["created_at"], "created_at") if "created_at" in content else None,
         cast("str | None", parent),
         "parent" in content,
         provisional,
@@ -135,13 +136,3 @@ def key_of_content(content: Mapping[str, Any]) -> tuple[str, int]:
 
 def _time_text(time: datetime) -> str:
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _time(value: Any) -> datetime:
-    try:
-        time = datetime.fromisoformat(value)
-        if time.tzinfo is None or time.year < 1000:
-            raise ValueError
-        return time.astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("created_at must be a time with its zone, as in '2026-01-31T12:00:00.000000Z'.") from None

@@ -25,6 +25,12 @@ from .preconditions import NOTHING_EXPECTED, Precondition, Preconditions
 from .state_rows import assemble_rows, row_of
 from .thread_cache import CachedState, Snapshot, ThreadKey
 
+#: A save with a precondition is repeated at most this many times because the thread was written to meanwhile.
+_TRIES = 10
+
+#: Statements of a batch; those that belong together as a tuple.
+_Statements: TypeAlias = Iterable[Statement | tuple[Statement, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Basis:
@@ -61,13 +67,6 @@ def newest(before: Snapshot) -> Basis:
         return Basis(before.newest, before.version, or_newest=True)
     lineage = before.lineages[0] if before.lineages else ()
     return Basis(lineage, before.version, must_be_newest=True, or_newest=True)
-
-
-#: A save with a precondition is repeated at most this many times because the thread was written to meanwhile.
-_TRIES = 10
-
-#: Statements of a batch; those that belong together as a tuple.
-_Statements: TypeAlias = Iterable[Statement | tuple[Statement, ...]]
 
 
 class Saving:

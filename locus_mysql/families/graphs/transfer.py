@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any, TypeVar
 
 from ...config import MySQLConfig
@@ -18,7 +18,7 @@ from ...runtime.checksummed_jsonl import Head, checksummed, checksummed_text
 from ...runtime.database import Database
 from ...runtime.exact_json import encode_json
 from ...runtime.sealing import fetching_keys, refuse_clear_tables
-from ...runtime.server_times import aware
+from ...runtime.server_times import aware, from_text
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .moving import Damaged, KeptGraphCheckpoint, KeptValue, MovingOperations, StoredValues, difference
@@ -32,6 +32,11 @@ _NEEDED = frozenset(("thread", "checkpoint", "seq", "ns", "parent", "created_at"
 _NAMES = _NEEDED | {"snapshots", "metadata", "run", "deleted", "writes"}
 _ID_CHARACTERS = 512
 _RUN_BYTES = 16
+
+T = TypeVar("T")
+
+#: Checkpoints that are read at a time, and the bytes of lines after which a page ends.
+_AT_ONCE, _PAGE_BYTES = 20, 4_000_000
 
 
 def head_line(tenant: str, threads: Sequence[str] | None, pattern: str) -> bytes:
@@ -100,7 +105,7 @@ def checkpoint_of_content(content: Mapping[str, Any]) -> KeptGraphCheckpoint:
         ns=_text(content["ns"], "ns"),
         checkpoint_id=_text(content["checkpoint"], "checkpoint", _ID_CHARACTERS),
         parent_id=None if parent is None else _text(parent, "parent", _ID_CHARACTERS),
-        created_at=_time(content["created_at"]),
+        created_at=from_text(content["created_at"], "created_at"),
         codec=_text(content["codec"], "codec"),
         head=_decoded(content["head"], "head"),
         values=_values(content["values"]),
@@ -187,22 +192,6 @@ def _run(value: Any) -> bytes:
     if len(key) != _RUN_BYTES:
         raise InvalidInput(f"run must be {_RUN_BYTES} bytes in hexadecimal.")
     return key
-
-
-def _time(value: Any) -> datetime:
-    try:
-        time = datetime.fromisoformat(value)
-        if time.tzinfo is None or time.astimezone(UTC).year < 1000:
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("created_at must be a time with its zone, as in '2026-01-31T12:00:00.000000Z'.") from None
-    return time
-
-
-T = TypeVar("T")
-
-#: Checkpoints that are read at a time, and the bytes of lines after which a page ends.
-_AT_ONCE, _PAGE_BYTES = 20, 4_000_000
 
 
 class GraphTransfer:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ...dialect.memories.moving import KeptRow
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.checksummed_jsonl import checksummed, floats_bytes, floats_text
+from ...runtime.server_times import from_text
 from .arguments import (
     SEARCHED_CHARACTERS,
     TTL_LIMIT_S,
@@ -117,9 +117,9 @@ def item_of_content(content: Mapping[str, Any]) -> KeptItem:
         _number(content["version"], "version"),
         None if ttl_us is None else _number(ttl_us, "ttl_us", TTL_LIMIT_S * 1_000_000),
         text or None,
-        _time(content["created_at"], "created_at"),
-        _time(content["updated_at"], "updated_at"),
-        None if expires_at is None else _time(expires_at, "expires_at"),
+        _sql_time(content["created_at"], "created_at"),
+        _sql_time(content["updated_at"], "updated_at"),
+        None if expires_at is None else _sql_time(expires_at, "expires_at"),
         _embed_paths(content.get("index")),
     )
     embeddings = content.get("embeddings", [])
@@ -161,14 +161,8 @@ def _number(value: Any, what: str, largest: int = _LARGEST) -> int:
     return value
 
 
-def _time(value: Any, what: str) -> str:
-    try:
-        time = datetime.fromisoformat(value)
-        if time.tzinfo is None or time.year < 1000:
-            raise ValueError
-        return time_text(time.astimezone(UTC).replace(tzinfo=None))
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{what} must be a time with its zone, as in '2026-01-31T12:00:00.000000Z'.") from None
+def _sql_time(value: Any, name: str) -> str:
+    return time_text(from_text(value, name).replace(tzinfo=None))
 
 
 def _iso(time: str) -> str:

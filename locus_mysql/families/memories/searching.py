@@ -24,6 +24,9 @@ FUSED = 100
 #: The constant k of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009.
 _SOFTENING = 60
 
+#: How a query is understood: as words, as a text with a meaning, or as both.
+Way: TypeAlias = Literal["word", "meaning", "hybrid"]
+
 
 def fuse(*found: Hits) -> Hits:
     """Join the hits of several searches, best first; equal ones by namespace and key.
@@ -48,10 +51,6 @@ def fuse(*found: Hits) -> Hits:
         scores.setdefault(key, 1 / (_SOFTENING + rank) / most)
     ranked = sorted(scores, key=lambda key: (-scores[key], key))
     return Hits((MemoryHit(items[key], scores[key]) for key in ranked), exact=all(hits.exact for hits in found))
-
-
-#: How a query is understood: as words, as a text with a meaning, or as both.
-Way: TypeAlias = Literal["word", "meaning", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ...runtime.checksummed_jsonl import Head, checksummed, checksummed_text
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json, encode_json
 from ...runtime.sealing import fetching_keys, refuse_clear_tables
+from ...runtime.server_times import from_text
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .coding import ID_BYTES, check_name, check_optional, encode_exactly, row_key
@@ -157,7 +158,7 @@ def record_of(content: Mapping[str, Any]) -> Kept:
     if len(content) - len(fields) != 4 or fields not in (_OF_HEADER, _OF_HEADER_WITH_LAST_SEQ, _OF_ITEM):
         raise InvalidInput("A line is a transcript or an item, with all fields of one.")
     key = TranscriptKey(content["kind"], content["collection"], content["name"], content["part"])
-    names, created_at = row_key("", key)[1:], _time(content["created_at"])
+    names, created_at = row_key("", key)[1:], from_text(content["created_at"], "created_at")
     if fields == _OF_ITEM:
         item_id = content["id"]
         encoded_id = None if item_id is None else check_name(item_id, "The id of an item", ID_BYTES)
@@ -170,7 +171,7 @@ def record_of(content: Mapping[str, Any]) -> Kept:
         check_optional(content["scope"], "The scope"),
         None if content["state"] is None else encode_exactly(content["state"], "The state"),
         created_at,
-        None if content["expires_at"] is None else _time(content["expires_at"]),
+        None if content["expires_at"] is None else from_text(content["expires_at"], "expires_at"),
         last_seq=_number(content.get("last_seq", 0), "last_seq", least=0),
     )
 
@@ -193,13 +194,3 @@ def _number(value: Any, what: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST:
         raise InvalidInput(f"{what} must be a whole number from {least} to {_LARGEST}.")
     return value
-
-
-def _time(value: Any) -> datetime:
-    try:
-        time = datetime.fromisoformat(value)
-        if time.tzinfo is None or time.astimezone(UTC).year < 1000:
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("A time needs its zone, as in '2026-01-31T12:00:00.000000Z'.") from None
-    return time

@@ -23,6 +23,12 @@ _REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
 
 DEFAULT_TENANT = "default"
 
+#: The beginning of a DSN. A DSN as a session id would show its password wherever the session is named.
+_DSN = re.compile(r"(?:mysql|rediss?|valkeys?)(?:\+\w+)?://", re.IGNORECASE)
+
+#: The default limits.
+DEFAULTS = Limits()
+
 
 def storage_of(
     where: str | SecretStr | MySQLConfig | Database | Storage | None, options: Keywords
@@ -51,13 +57,6 @@ def _redis(url: str) -> Storage:
     from .storages.redis import RedisStorage
 
     return RedisStorage(url)
-
-
-#: The beginning of a DSN. A DSN as a session id would show its password wherever the session is named.
-_DSN = re.compile(r"(?:mysql|rediss?|valkeys?)(?:\+\w+)?://", re.IGNORECASE)
-
-#: The default limits.
-DEFAULTS = Limits()
 
 
 class WorkingMemoryBase:

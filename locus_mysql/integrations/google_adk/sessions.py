@@ -35,6 +35,8 @@ from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, secret_key, session
 #: The number of events that a read of the events since a time begins with; each further read takes four times as many.
 RECENT_EVENTS = 64
 
+_LockKey: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str, str]
+
 
 class Appended(NamedTuple):
     """The result of `SessionOperations.append`.
@@ -322,9 +324,6 @@ def _stale(session: Session) -> StaleSessionError:
         f"Session {session.id} has been written to since it was loaded. Nothing was stored. Load it again with "
         "get_session, and append the event to what you get."
     )
-
-
-_LockKey: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str, str]
 
 
 class AdkSessionService(AsyncStore[SessionOperations], BaseSessionService):

@@ -34,6 +34,8 @@ RECENT_ITEMS = 64
 _NUMBERS = ("requests", "input_tokens", "output_tokens", "total_tokens")
 _DETAILS = ("input_tokens_details", "output_tokens_details")
 
+T = TypeVar("T")
+
 
 class BranchOperations(SessionOperations):
     """Stores the items, branches and usage of one session.
@@ -342,9 +344,6 @@ def _details(details: Any) -> dict[str, Any] | None:
     if not details or not hasattr(details, "__dict__"):
         return None
     return {name: value for name, value in vars(details).items() if value is not None}
-
-
-T = TypeVar("T")
 
 
 class OpenAIBranchingSession(OpenAISession):

@@ -37,6 +37,9 @@ LABEL = "strands"
 #: The namespace and the key of the secret from which keys of encrypted memories are derived.
 SECRET = (("strands-secret",), "keys")
 
+#: The maximum number of memories that a search returns if neither the store nor the call names a number.
+DEFAULT_RESULTS = 5
+
 
 class MemoryStoreOperations:
     """Stores the memories of one store.
@@ -126,10 +129,6 @@ class MemoryStoreOperations:
             with suppress(VersionConflict):  # another process stored one
                 yield from self.items.write_batch([new], [], absent=[SECRET])
         return bytes.fromhex(text)
-
-
-#: The maximum number of memories that a search returns if neither the store nor the call names a number.
-DEFAULT_RESULTS = 5
 
 
 class StrandsMemoryStore(AsyncMemories[MemoryStoreOperations], MemoryStore):

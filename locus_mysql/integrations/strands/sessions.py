@@ -30,6 +30,8 @@ AGENT, MULTI_AGENT = "agent/", "multi-agent/"
 #: A limit above the number of messages that any agent has.
 ALL = 2**31
 
+T = TypeVar("T")
+
 
 class _Missing(Exception):
     """A transcript that a write needs does not exist, as far as this process knows."""
@@ -290,9 +292,6 @@ def _as_json(value: object) -> Any:
     except (TypeError, ValueError, RecursionError) as error:
         kind = error if isinstance(error, TypeError) else "it contains itself or is nested too deep"
         raise InvalidInput(f"A part of the session cannot be stored as JSON: {kind}. Nothing was written.") from None
-
-
-T = TypeVar("T")
 
 
 class StrandsSessionRepository(SyncStore[SessionOperations], SessionRepository):

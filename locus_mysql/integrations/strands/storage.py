@@ -39,6 +39,15 @@ STYLES: Mapping[str, Mapping[str, Any]] = {
 #: The fields of a state: the style of JSON, its value, the messages that were taken out of the value; or other content.
 STYLE, VALUE, MESSAGES, TEXT, BASE64 = "json", "value", "messages", "text", "base64"
 
+Keys: TypeAlias = list[str]
+
+#: Threads that a listing reads at once, and the most snapshots of one agent that it lists.
+AT_ONCE, SNAPSHOTS_LIMIT = 1_000, 1_000_000
+
+T = TypeVar("T")
+
+Results: TypeAlias = list[StorageSearchResult]
+
 
 def state_of(data: bytes) -> EncodedState:
     """Return bytes as an encoded state."""
@@ -94,12 +103,6 @@ def _divided(value: Any) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
-
-
-Keys: TypeAlias = list[str]
-
-#: Threads that a listing reads at once, and the most snapshots of one agent that it lists.
-AT_ONCE, SNAPSHOTS_LIMIT = 1_000, 1_000_000
 
 
 class StorageOperations:
@@ -210,11 +213,6 @@ class StorageOperations:
 def _without_text(delta: Delta) -> tuple[str, bool]:
     """Index no words: the index would take twice the bytes of the content, and `search` does not use it."""
     return "", True
-
-
-T = TypeVar("T")
-
-Results: TypeAlias = list[StorageSearchResult]
 
 
 class StrandsStorage(AsyncStore[StorageOperations]):

@@ -28,6 +28,15 @@ TEXTS = ("text", "content", "memory", "fact", "summary", "message", "description
 #: The beginning of a text in JSON that may be cut off.
 _BEGINNING = re.compile(r'"(' + "|".join(TEXTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)')
 
+#: Characters of an item's text; its value below has the rest.
+MOST_TEXT = 20_000
+
+#: Number of namespaces, items and hits on a page.
+MOST = 100
+
+#: The ways to search, with their labels.
+WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
+
 
 def text_of(value: Any) -> str:
     """Return the text of an item's value; empty if none of its fields is known to contain it."""
@@ -98,16 +107,6 @@ def namespace_tree(rows: Sequence[NamespaceRow], prefix: tuple[str, ...]) -> Nam
                 nodes[path[:-1]].below.append(nodes[path])
         nodes[row.namespace].row = row
     return root
-
-
-#: Characters of an item's text; its value below has the rest.
-MOST_TEXT = 20_000
-
-#: Number of namespaces, items and hits on a page.
-MOST = 100
-
-#: The ways to search, with their labels.
-WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
 
 
 def memories_page(request: Request) -> Response:

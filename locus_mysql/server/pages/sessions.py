@@ -19,6 +19,9 @@ from .tree import hits, tree
 #: The statuses of threads that look like those of tasks.
 _LOOKS = {"waiting": "waiting", "failed": "failed", "cancelled": "failed", "completed": "done"}
 
+#: Number of sessions on a page.
+ON_A_PAGE = 100
+
 
 class Task(NamedTuple):
     """A task.
@@ -62,10 +65,6 @@ def task_of(state: Mapping[str, Any] | None) -> Task | None:
         description=description if isinstance(description, str) else "",
         error=error if isinstance(error, str) else "",
     )
-
-
-#: Number of sessions on a page.
-ON_A_PAGE = 100
 
 
 def sessions_page(request: Request) -> Response:

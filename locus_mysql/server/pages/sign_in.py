@@ -33,6 +33,22 @@ from .zones import name_of_zone
 #: A record of the file: nonce and end of a sign-in.
 _RECORD = struct.Struct("<16sq")
 
+COOKIE = "locus_mysql_inspector"
+
+#: Lifetime of a cookie in seconds: a working day.
+LASTS_S = 8 * 3600
+
+#: The content of a cookie: when it ends, in seconds since 1970, its nonce, and the digest of its token.
+_CONTENT = re.compile(r"([0-9]{1,12})\.([0-9a-f]{32})\.(.*)")
+
+#: Length of the shortest key for cookies, in bytes: that of a SHA-256 digest.
+KEY_BYTES = 32
+
+#: Targets allowed after signing in: paths of this site, and nothing that a browser takes for another site.
+_LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
+
+_FORM_FIELDS = 50
+
 
 class EndedSignIns:
     """The nonces of ended sign-ins, kept until the sign-ins would have expired.
@@ -85,23 +101,6 @@ class EndedSignIns:
     def _keep(self, ended: dict[bytes, int]) -> None:
         now = time.time()
         self._ends = {nonce: ends_at for nonce, ends_at in (self._ends | ended).items() if ends_at > now}
-
-
-COOKIE = "locus_mysql_inspector"
-
-#: Lifetime of a cookie in seconds: a working day.
-LASTS_S = 8 * 3600
-
-#: The content of a cookie: when it ends, in seconds since 1970, its nonce, and the digest of its token.
-_CONTENT = re.compile(r"([0-9]{1,12})\.([0-9a-f]{32})\.(.*)")
-
-#: Length of the shortest key for cookies, in bytes: that of a SHA-256 digest.
-KEY_BYTES = 32
-
-#: Targets allowed after signing in: paths of this site, and nothing that a browser takes for another site.
-_LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
-
-_FORM_FIELDS = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,15 @@ from .zones import zone_of
 #: Number of lanes. Further branches share the last one.
 LANES = 8
 
+#: Number of checkpoints in a timeline, of turns in a chart, of messages on a page.
+CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
+
+#: Number of characters of a message shown at once, and when unfolded.
+SHOWN, UNFOLDED = 1_500, 200_000
+
+#: Number of tool calls shown of a message.
+CALLS = 50
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -115,16 +124,6 @@ def _drawn(lane: int) -> int:
 
 def _all_drawn(lanes: Sequence[int]) -> list[int]:
     return sorted({_drawn(lane) for lane in lanes})
-
-
-#: Number of checkpoints in a timeline, of turns in a chart, of messages on a page.
-CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
-
-#: Number of characters of a message shown at once, and when unfolded.
-SHOWN, UNFOLDED = 1_500, 200_000
-
-#: Number of tool calls shown of a message.
-CALLS = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,9 +116,9 @@ def test_an_item_that_changed_between_two_copies_is_replaced_if_asked(config: My
     assert run(*command)[0] == 0
     with SyncMemoryStore(config) as store, SyncMemoryStore(config.model_copy(update={"tenant": "acme"})) as copied:
         store.put(("a",), "k", {"text": "black tea"})
-        code, _, said = run(*command)
+        code, _, errors = run(*command)
         assert code == 1
-        assert "--overwrite replaces it" in said
+        assert "--overwrite replaces it" in errors
         assert copied.get(("a",), "k") == {"text": "green tea"}
         assert run(*command, "--overwrite")[0] == 0
         assert copied.get(("a",), "k") == {"text": "black tea"}
@@ -126,13 +126,13 @@ def test_an_item_that_changed_between_two_copies_is_replaced_if_asked(config: My
 
 def test_overwrite_is_refused_where_checkpoints_are_copied(config: MySQLConfig, run: Run) -> None:
     sides = ["--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme", "--overwrite"]
-    code, _, said = run("copy", *sides)
+    code, _, errors = run("copy", *sides)
     assert code == 1
-    assert "--overwrite needs --family" in said
+    assert "--overwrite needs --family" in errors
     fill_graphs(config)
-    code, _, said = run("copy", "--family", "graphs", *sides)
+    code, _, errors = run("copy", "--family", "graphs", *sides)
     assert code == 1
-    assert "(--overwrite)" in said
+    assert "(--overwrite)" in errors
 
 
 def test_every_family_can_be_exported(config: MySQLConfig) -> None:

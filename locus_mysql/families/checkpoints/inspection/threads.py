@@ -61,6 +61,18 @@ from ..thread_steps import ThreadFilters, ThreadSteps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
 from .statistics import statistics_of
 
+#: Bytes of a state's small fields that are read for a chart.
+HEAD_BYTES = 16_384
+
+#: The fields of states with the numbers that a chart shows, in the order of preference.
+CONFIDENCE = ("confidence",)
+
+TOKENS = ("total_tokens_used", "total_tokens", "tokens")
+
+ITERATIONS = ("iteration", "iterations", "step")
+
+CHARTED = frozenset((*CONFIDENCE, *TOKENS, *ITERATIONS))
+
 
 class CheckpointThreads:
     """The threads of one kind and one tenant: a `ThreadSource`.
@@ -265,16 +277,6 @@ def _metadata(row: Named, thread_id: str, sealing: Sealing) -> tuple[dict[str, A
         return metadata_of(row, thread_id, sealing), None
     except CorruptCheckpoint as error:
         return {}, f"{error} Restore the row from a backup, or delete the checkpoint."
-
-
-#: Bytes of a state's small fields that are read for a chart.
-HEAD_BYTES = 16_384
-
-#: The fields of states with the numbers that a chart shows, in the order of preference.
-CONFIDENCE = ("confidence",)
-TOKENS = ("total_tokens_used", "total_tokens", "tokens")
-ITERATIONS = ("iteration", "iterations", "step")
-CHARTED = frozenset((*CONFIDENCE, *TOKENS, *ITERATIONS))
 
 
 def turns_of(rows: Iterable[BeginningRow]) -> list[Turn]:

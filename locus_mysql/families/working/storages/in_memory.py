@@ -16,6 +16,9 @@ from ..session import Session, Work, carry_out
 
 K = TypeVar("K")
 
+#: The number of last calls whose repetition is detected. It suffices, as no answer of this storage gets lost.
+RECOGNISED_CALLS = 10_000
+
 
 class ExpiryQueue(Generic[K]):
     """Keys by the time when they must be checked: a heap in which later times replace earlier ones lazily."""
@@ -47,10 +50,6 @@ class ExpiryQueue(Generic[K]):
             if self._due.get(key) == at_us:
                 del self._due[key]
                 yield key
-
-
-#: The number of last calls whose repetition is detected. It suffices, as no answer of this storage gets lost.
-RECOGNISED_CALLS = 10_000
 
 
 class InMemoryStorage:

@@ -30,7 +30,7 @@ NOTHING, EXPIRING, NAMES, VALUES = range(4)
 #: A number of notes above any limit.
 ALL_NOTES = 2**31
 
-#: A write that reads a session reads the names of its variables too, if they are at most so many.
+#: A write that reads a session also reads the names of its variables, up to this number.
 NAMES_AT_FIRST = 256
 
 #: Limits of what a process keeps of sessions that it wrote to: sessions, their variables, and the bytes of a value.
