@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from .ledger import AFFECTED, RETENTION_S
 from .schema import Schema
+
+if TYPE_CHECKING:
+    from .sql import Compiled
 
 
 class Dialect:
@@ -23,3 +27,7 @@ class Dialect:
         tables = {role: f"`{name}`" for role, name in names.items()}
         shared = {"FAMILY": schema.family, "RETENTION_S": str(RETENTION_S), "AFFECTED": AFFECTED}
         self._pieces = {**shared, **(pieces or {}), **tables}
+        #: The pieces of every template; see `SQL`.
+        self.pieces: Mapping[str, str] = self._pieces
+        #: The texts that `SQL` made.
+        self.compiled: dict[tuple[Any, ...], Compiled] = {}

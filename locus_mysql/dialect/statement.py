@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import UnionType
@@ -29,10 +30,12 @@ class Statement:
     Args:
         sql: A single statement without a closing semicolon. ``%s`` marks a parameter; no other ``%`` may appear.
         params: One value for each ``%s``, in order.
+        named: The parameters by name, if the statement was declared with names: `variants` orders them anew.
     """
 
     sql: str
     params: tuple[Param, ...] = ()
+    named: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def brings_rows(self) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 #: A placeholder in a template.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
@@ -33,18 +34,27 @@ class Text(str):
         template: The template.
         shared: The pieces that a family's statements share.
         pieces: The other pieces.
+        shapes: The parameters that are lists, if the template names its parameters; see `sql`.
     """
 
-    __slots__ = ("pieces", "shared", "template")
+    __slots__ = ("pieces", "shapes", "shared", "template")
 
     template: str
     shared: Mapping[str, str]
     pieces: Mapping[str, str]
+    shapes: tuple[Any, ...] | None
 
-    def __new__(cls, text: str, template: str, shared: Mapping[str, str], pieces: Mapping[str, str]) -> Text:
+    def __new__(
+        cls,
+        text: str,
+        template: str,
+        shared: Mapping[str, str],
+        pieces: Mapping[str, str],
+        shapes: tuple[Any, ...] | None = None,
+    ) -> Text:
         """See the class."""
         made = super().__new__(cls, text)
-        made.template, made.shared, made.pieces = template, shared, pieces
+        made.template, made.shared, made.pieces, made.shapes = template, shared, pieces, shapes
         return made
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .parameters import Plan, params_of, place_parameters
 from .statement import Query, Statement, column_types
 from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
 
@@ -95,7 +96,7 @@ class Variant:
         self.replacements_with: dict[str, tuple[str, Mapping[str, str]]] = {}
         #: MySQL's templates that are refused, because the engine would return other results.
         self.refused: set[str] = set()
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, Plan | None]] = {}
 
     def instead_of(self, text: str, replacement: str, pieces: Mapping[str, str] | None = None) -> None:
         """Replace a template, or a piece of templates, by another with the same parameters in the same order.
@@ -116,7 +117,10 @@ class Variant:
         Raises:
             FamilyRefused: The engine does not support the statement's family.
         """
-        return Statement(self._text(statement.sql), statement.params)
+        text, plan = self._text(statement.sql)
+        if plan is None or statement.named is None:
+            return Statement(text, statement.params)
+        return Statement(text, params_of(plan, statement.named))
 
     def rows(self, statement: Statement, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a query, with text in the columns that it declares as text.
@@ -151,13 +155,16 @@ class Variant:
             message = f"{message[: key.start(1)]}{table[1] if table else ''}.{key[1]}'"
         return self.errors.get(errno, errno), message
 
-    def _text(self, text: str) -> str:
+    def _text(self, text: str) -> tuple[str, Plan | None]:
         made = self._texts.get(text)
         if made is None:
-            made = self._render(text)
-            for pattern, replacement in self._rules[made.startswith(("CREATE TABLE", "ALTER TABLE"))]:
-                made = pattern.sub(replacement, made)
-            if len(made) <= TEXT_LIMIT_CHARACTERS:
+            rendered, plan = self._render(text), None
+            if isinstance(text, Text) and text.shapes is not None:
+                rendered, plan = place_parameters(rendered, text.shapes)
+            for pattern, replacement in self._rules[rendered.startswith(("CREATE TABLE", "ALTER TABLE"))]:
+                rendered = pattern.sub(replacement, rendered)
+            made = rendered, plan
+            if len(rendered) <= TEXT_LIMIT_CHARACTERS:
                 if len(self._texts) >= TEXTS_LIMIT:
                     self._texts.clear()
                 self._texts[text] = made

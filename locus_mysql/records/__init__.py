@@ -1,4 +1,4 @@
-"""What all families share of the form in which content is stored: frames, and digests of lists that grow. No I/O.
+"""What all families share of what they store: frames of contents, digests of lists that grow, the ledger of writes.
 
-Imports `errors` only. Begin with `framing`.
+Begin with `framing` and `ledger`. No I/O.
 """

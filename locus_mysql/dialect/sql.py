@@ -1,0 +1,125 @@
+"""Statements that are declared once: `SQL`, and `Select` for one that returns rows.
+
+    REVISION = Select("SELECT t.revision FROM {transcripts} t WHERE {KEY} AND t.part = :part", RevisionRow)
+    statement = REVISION(dialect, key)
+
+The text has placeholders of two kinds:
+
+- ``{name}`` is a piece: the quoted name of a table, or a text that statements of the family share (`Dialect`). A call
+  may add pieces, which are constants too.
+- ``:name`` is a parameter. Its value is a field of a named tuple among the arguments, or a keyword argument. A list
+  becomes ``%s, %s``, a list of tuples ``(%s, %s), (%s, %s)``; neither may be empty, as SQL has no empty lists.
+
+``[rows: ROW(:id, :content, :now)]`` repeats its text for each element of the list ``rows``, with commas between them.
+The elements are named tuples of one class; a name that is no field of theirs is a parameter of the whole statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+
+from .parameters import Plan, Shape, params_of, place_parameters, shape_of
+from .statement import Query, R, Statement
+from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
+from .variants import OCEANBASE
+
+if TYPE_CHECKING:
+    from .dialect import Dialect
+
+NO_PIECES: Mapping[str, str] = {}
+
+
+class Compiled(NamedTuple):
+    """A text with ``%s`` for its parameters, and their names."""
+
+    text: Text
+    plan: Plan
+
+
+class SQL:
+    """A statement that returns no rows, or rows that nobody reads.
+
+    Args:
+        text: MySQL's text; see the module.
+        oceanbase: OceanBase's text, if it is another; with the same parameters, in any order.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str, *, oceanbase: str | None = None) -> None:
+        self.text = text.strip()
+        if oceanbase is not None:
+            OCEANBASE.instead_of(self.text, oceanbase.strip())
+
+    def __call__(
+        self, dialect: Dialect, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
+    ) -> Statement:
+        """Return the statement with its parameters.
+
+        Args:
+            dialect: The family's, which names the tables.
+            sources: Named tuples whose fields are parameters; they may have others.
+            pieces: Further pieces: constants.
+            values: Further parameters.
+        """
+        compiled, given = self._compiled(dialect, sources, pieces, values)
+        return Statement(compiled.text, params_of(compiled.plan, given), given)
+
+    def _compiled(
+        self, dialect: Dialect, sources: tuple[Any, ...], pieces: Mapping[str, str], values: Mapping[str, Any]
+    ) -> tuple[Compiled, dict[str, Any]]:
+        given: dict[str, Any] = {}
+        for source in sources:
+            given.update(zip(source._fields, source, strict=True))
+        given.update(values)
+        shapes = tuple([shape_of(name, value) for name, value in given.items() if type(value) is list])
+        key = (self, *pieces.items(), *shapes)
+        compiled = dialect.compiled.get(key)
+        if compiled is None:
+            compiled = compile_text(self.text, dialect.pieces, pieces, shapes)
+            if len(compiled.text) <= TEXT_LIMIT_CHARACTERS:
+                if len(dialect.compiled) >= TEXTS_LIMIT:
+                    dialect.compiled.clear()
+                dialect.compiled[key] = compiled
+        return compiled, given
+
+
+class Select(SQL, Generic[R]):
+    """A statement that returns rows.
+
+    Args:
+        text: MySQL's text; see the module.
+        row: The named tuple of a row; see `Query`.
+        oceanbase: OceanBase's text, if it is another.
+    """
+
+    __slots__ = ("row",)
+
+    def __init__(self, text: str, row: type[R], *, oceanbase: str | None = None) -> None:
+        super().__init__(text, oceanbase=oceanbase)
+        self.row = row
+
+    def __call__(
+        self, dialect: Dialect, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
+    ) -> Query[R]:
+        """Return the query with its parameters; see `SQL`."""
+        compiled, given = self._compiled(dialect, sources, pieces, values)
+        return Query(compiled.text, params_of(compiled.plan, given), given, row=self.row)
+
+
+def compile_text(
+    template: str, shared: Mapping[str, str], pieces: Mapping[str, str], shapes: tuple[Shape, ...]
+) -> Compiled:
+    """Return the text of a template with its parameters in their order.
+
+    Args:
+        template: The template.
+        shared: The family's pieces.
+        pieces: Those of the call.
+        shapes: The parameters that are lists.
+    """
+    if pieces.keys() & shared.keys():
+        raise ValueError("A piece of a call has the name of a shared one.")
+    text, plan = place_parameters(fill(template, {**shared, **pieces}).strip(), shapes)
+    return Compiled(Text(text, template, shared, pieces, shapes), plan)

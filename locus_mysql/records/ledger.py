@@ -1,0 +1,98 @@
+"""The idempotency ledger of a family: one table with the tokens of writes that were carried out.
+
+A write stores a random token in its own transaction. If the answer to the write is lost, the engine looks for the token
+before it repeats the write; and a duplicate of its packet that arrives late fails by the primary key. Every family has
+a ledger table of its own, with the role ``ledger``, and these statements and operations.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..dialect import Query, Statement
+from ..dialect.dialect import Dialect
+from ..dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
+from ..dialect.sql import SQL, Select
+from ..engine.operation import Batch, Operation, Results
+
+#: Records the token of a write without an outcome. Fails with error 1062 if it is in the ledger.
+RECORD = SQL("INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (:tenant, :token, UTC_TIMESTAMP(6))")
+
+#: Records the token of a write whose outcome is the number of rows that the statement before this affected: an INSERT,
+#: UPDATE or DELETE. Undoes the batch if the server does not know the number.
+RECORD_AFFECTED = SQL("""
+INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (:tenant, :token, {AFFECTED}, UTC_TIMESTAMP(6))
+""")
+
+#: Records the token of a write with an outcome that the client knows.
+RECORD_KNOWN = SQL("""
+INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (:tenant, :token, :outcome, UTC_TIMESTAMP(6))
+""")
+
+#: The outcome of a write: one row if its token is in the ledger, else none.
+FIND = Select("SELECT l.outcome FROM {ledger} l WHERE l.tenant = :tenant AND l.token = :token", OutcomeRow)
+
+#: Removes tokens of writes that can no longer be repeated, of all tenants. Relies on the index age.
+FORGET_OLD = SQL(f"""
+DELETE FROM {{ledger}} WHERE recorded_at < UTC_TIMESTAMP(6) - INTERVAL {{RETENTION_S}} SECOND LIMIT {FORGOTTEN_AT_ONCE}
+""")
+
+
+class CountRow(NamedTuple):
+    """The number of tokens."""
+
+    tokens: int
+
+
+COUNT = Select("SELECT COUNT(*) FROM {ledger}", CountRow)
+COUNT_OF_TENANT = Select("SELECT COUNT(*) FROM {ledger} WHERE tenant = :tenant", CountRow)
+
+
+def record_outcome(outcome: str, rows: str) -> SQL:
+    """Return a statement that records the token of a write with its outcome.
+
+    Args:
+        outcome: An aggregate of the rows, so that there is exactly one; no subquery: see docs/design/writes.md.
+        rows: The tables and conditions after FROM.
+    """
+    return SQL(f"""
+INSERT INTO {{ledger}} (tenant, token, outcome, recorded_at)
+SELECT :tenant, :token, {outcome}, UTC_TIMESTAMP(6)
+  FROM {rows}
+""")  # noqa: S608 - constants
+
+
+def record_each(select: str) -> SQL:
+    """Return a statement that records the tokens that a SELECT finds; one in the ledger counts as recorded now.
+
+    Args:
+        select: Its columns are a tenant, a token and the time. Copied rows have the tokens of their source.
+    """
+    return SQL(f"""
+INSERT INTO {{ledger}} (tenant, token, recorded_at)
+{select}
+    ON DUPLICATE KEY UPDATE recorded_at = UTC_TIMESTAMP(6)
+""")  # noqa: S608 - constants
+
+
+def affected_rows(results: Results, statement: Statement, outcome_query: Query[OutcomeRow]) -> int:
+    """Return the number of rows that a statement affected, in this or an earlier attempt of its batch.
+
+    Args:
+        results: The results of the batch.
+        statement: A statement of the batch, which is followed by `RECORD_AFFECTED`.
+        outcome_query: `Batch.outcome_query`.
+    """
+    if results.earlier_attempt is None:
+        return results.of(statement).affected
+    return results.rows(outcome_query)[0].outcome or 0
+
+
+def forget_old_tokens(dialect: Dialect) -> Operation[int]:
+    """Remove the tokens of all tenants that no write is repeated with any more; return their number."""
+    removed = 0
+    while True:
+        (forgotten,) = yield Batch.of(FORGET_OLD(dialect))
+        removed += forgotten.affected
+        if forgotten.affected < FORGOTTEN_AT_ONCE:
+            return removed
