@@ -32,9 +32,9 @@ INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (:tenant, :tok
 #: The outcome of a write: one row if its token is in the ledger, else none.
 FIND = Select("SELECT l.outcome FROM {ledger} l WHERE l.tenant = :tenant AND l.token = :token", OutcomeRow)
 
-#: Removes tokens of writes that can no longer be repeated, of all tenants. Relies on the index age.
-FORGET_OLD = SQL(f"""
-DELETE FROM {{ledger}} WHERE recorded_at < UTC_TIMESTAMP(6) - INTERVAL {{RETENTION_S}} SECOND LIMIT {FORGOTTEN_AT_ONCE}
+#: Removes tokens of writes that can no longer be repeated, of all tenants, a limited number. Relies on the index age.
+FORGET_OLD = SQL("""
+DELETE FROM {ledger} WHERE recorded_at < UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND LIMIT :limit
 """)
 
 
@@ -72,7 +72,7 @@ def record_each(select: str) -> SQL:
 INSERT INTO {{ledger}} (tenant, token, recorded_at)
 {select}
     ON DUPLICATE KEY UPDATE recorded_at = UTC_TIMESTAMP(6)
-""")  # noqa: S608 - constants
+""")
 
 
 def affected_rows(results: Results, statement: Statement, outcome_query: Query[OutcomeRow]) -> int:
@@ -92,7 +92,7 @@ def forget_old_tokens(dialect: Dialect) -> Operation[int]:
     """Remove the tokens of all tenants that no write is repeated with any more; return their number."""
     removed = 0
     while True:
-        (forgotten,) = yield Batch.of(FORGET_OLD(dialect))
+        (forgotten,) = yield Batch.of(FORGET_OLD(dialect, limit=FORGOTTEN_AT_ONCE))
         removed += forgotten.affected
         if forgotten.affected < FORGOTTEN_AT_ONCE:
             return removed
