@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import ConfigError
-from ...families.checkpoints.pages import CountEstimate
+from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.database import Database, share

@@ -102,6 +102,25 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
     assert any(fits(row, FILTERS[-1]) for row in everything)
 
 
+async def test_threads_that_nobody_changes_are_listed_exactly_once(
+    store: CheckpointStore, inspector: Inspector
+) -> None:
+    for number in range(20):
+        await store.save(f"t{number:02}", {"n": number})
+    found, cursor, turn = list[str](), None, 0
+    while True:
+        page = await inspector.threads("dicts", limit=3, cursor=cursor)
+        found += [row.thread_id for row in page.items]
+        if (cursor := page.cursor) is None:
+            break
+        await store.save(f"t{turn % 4:02}", {"turn": turn})
+        await store.delete(f"t{19 - turn % 4:02}")
+        await store.save(f"new{turn}", {"n": 1})
+        turn += 1
+    unchanged = {f"t{number:02}" for number in range(4, 16)}
+    assert sorted(one for one in found if one in unchanged) == sorted(unchanged)
+
+
 async def test_a_filter_without_matches_reads_a_bounded_number_of_threads(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
