@@ -32,11 +32,10 @@ from .arguments import (
     add_prefix,
     add_tenant,
     options_of,
+    sanitize,
 )
-from .existing import existing_families
 from .inspection.command import pages
-from .sanitize import sanitize
-from .tables import add_family
+from .tables import add_family, existing_families
 
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:

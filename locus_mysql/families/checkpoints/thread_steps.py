@@ -10,8 +10,8 @@ from ...dialect.checkpoints.thread_pages import Step, SteppedThread, ThreadPageS
 from ...engine.operation import Operation, fetch
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.server_times import as_sql_time, aware
-from ..inspection.cursors import from_cursor, to_cursor
 from ..inspection.records import Page
+from ..inspection.sources import from_cursor, to_cursor
 from .metadata_pairs import lookup_text
 
 #: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and

@@ -29,7 +29,7 @@ from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.tenancy import Tenancy
 from .agent_states import agent_checkpoint, is_provisional
-from .built_in import as_returned
+from .backend import as_returned
 from .runs import FirstSaved, RunPosition, RunPositions, unstamped
 from .state_texts import decode_state, encode_agent
 

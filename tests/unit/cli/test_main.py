@@ -13,7 +13,7 @@ import pytest
 from examples.display import Screen, size
 from locus_mysql.cli import arguments, maintenance
 from locus_mysql.cli import main as cli
-from locus_mysql.cli.inspection import diff
+from locus_mysql.cli.inspection import show
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.registry import families
@@ -176,7 +176,7 @@ def test_without_a_configured_server_the_error_explains_how_to_name_one(
     monkeypatch.setattr(maintenance, "health", away)
     assert cli.main(["health"]) == 1
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
-    monkeypatch.setattr(diff, "diff", away)
+    monkeypatch.setattr(show, "diff", away)
     assert cli.main(["diff", "t"]) == 2
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
     assert cli.main(["health", "--dsn", "mysql://there/app"]) == 1

@@ -29,8 +29,7 @@ from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of
-from ...inspection.cursors import from_cursor, to_cursor
-from ...inspection.first_saved import hash_prefixes
+from ...inspection.msgpack import metadata_of
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -48,9 +47,11 @@ from ...inspection.sources import (
     RECENT_THREADS,
     Deferred,
     ThreadFilter,
+    from_cursor,
     time_text,
+    to_cursor,
 )
-from ...inspection.to_json import metadata_of
+from ...inspection.turn_notes import hash_prefixes
 from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id

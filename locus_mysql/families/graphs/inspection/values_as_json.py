@@ -8,9 +8,8 @@ from typing import Any
 
 from ....errors import CorruptCheckpoint
 from ....runtime.exact_json import decode_json
-from ...inspection.msgpack import TYPE, Unreadable, describe_bytes, read_msgpack
+from ...inspection.msgpack import TYPE, Unreadable, describe_bytes, finite, read_msgpack
 from ...inspection.records import PendingWrite
-from ...inspection.to_json import finite
 from ..chains import Inline, Stored
 from ..records import ChannelHistory, LoadedWrite
 from ..store import CODEC as SAVER

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from locus_mysql.families.inspection.first_saved import first_saved, mark_of
 from locus_mysql.families.inspection.records import CheckpointRow, StateView, Turn
+from locus_mysql.families.inspection.turn_notes import first_saved, mark_of
 from locus_mysql.records.log_digests import EMPTY
 
 AT = datetime(2026, 11, 22, 3, tzinfo=UTC)

@@ -7,14 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.server.pages.tree import (
-    MOST_CHARACTERS,
-    MOST_LEVELS,
-    MOST_NODES,
-    Branch,
-    hits,
-    tree,
-)
+from locus_mysql.server.pages.texts import MOST_CHARACTERS, MOST_LEVELS, MOST_NODES, Branch, hits, tree
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

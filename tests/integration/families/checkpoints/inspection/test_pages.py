@@ -16,8 +16,8 @@ from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import ThreadRange
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints import thread_steps
-from locus_mysql.families.inspection.cursors import to_cursor
 from locus_mysql.families.inspection.records import ThreadRow
+from locus_mysql.families.inspection.sources import to_cursor
 from locus_mysql.inspection import Inspector
 
 from ....conftest import MakeConfig
