@@ -145,18 +145,6 @@ async def test_bad_searches_are_refused(client: httpx.AsyncClient, body: Any) ->
 
 
 @pytest.mark.kept_tables
-async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
-    assert (await client.get("/memories/item", params=WHERE)).status_code == 404
-    assert (await client.delete("/memories/item", params=WHERE)).status_code == 404
-    assert (await client.get("/memories/keys", params={"namespace": "a"})).json() == {"keys": []}
-    assert (await client.get("/memories/namespaces")).json() == {"namespaces": []}
-    assert (await client.post("/memories/search", json={})).json() == {"hits": []}
-    assert run_sql(f"SHOW TABLES FROM {database}") == ()
-    await put(client, "n", key="k", value=1)
-    assert (await client.get("/memories/keys", params={"namespace": "n"})).json() == {"keys": ["k"]}
-
-
-@pytest.mark.kept_tables
 @pytest.mark.parametrize("ddl_mode", ["validate", "off"])
 async def test_where_tables_may_not_be_made_the_response_reports_that_they_are_missing(
     open_client: OpenClient, run_sql: Any, database: str, ddl_mode: str

@@ -222,21 +222,6 @@ async def test_bad_bodies_are_refused_and_nothing_is_copied(client: httpx.AsyncC
     assert len((await client.get("/threads")).json()["threads"]) == 1
 
 
-@pytest.mark.kept_tables
-async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
-    assert (await client.get("/threads")).json() == {"threads": [], "cursor": None}
-    assert (await client.get("/threads/t")).status_code == 404
-    assert (await client.get("/threads/t/history")).status_code == 404
-    assert (await client.get("/threads/t/metadata")).status_code == 404
-    assert (await client.get("/threads/t/checkpoints")).json() == {"checkpoints": []}
-    assert (await client.get("/threads/t/checkpoints/c")).status_code == 404
-    assert (await client.delete("/threads/t/checkpoints")).status_code == 404
-    assert (await client.get("/search", params={"q": "hello"})).json() == {"hits": []}
-    assert (await client.get("/metadata", params={"key": "k", "value": "v"})).json() == {"checkpoints": []}
-    assert (await client.post("/threads/t/copy", json={"to": "u"})).status_code == 404
-    assert run_sql("SHOW TABLES FROM " + database) == ()
-
-
 async def test_damage_in_one_thread_breaks_no_list(
     client: httpx.AsyncClient, run_sql: Any, database: str, make_config: MakeConfig
 ) -> None:

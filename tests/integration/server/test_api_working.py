@@ -186,15 +186,3 @@ async def test_bad_input_is_refused_and_nothing_is_written(
     answer = await client.request(method, path, json=body)
     assert (answer.status_code, code(answer)) == (400, "invalid_input")
     assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_sessions") == ((0,),)
-
-
-@pytest.mark.kept_tables
-async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
-    for path in ("", "/variables", "/keys", "/scratchpad", "/checkpoints", "/variables/v/ttl"):
-        await done(await client.get(f"/sessions/s{path}"))
-    assert await done(await client.get("/sessions")) == {"sessions": [], "cursor": None}
-    for method, path in (("GET", "/task"), ("GET", "/variables/v"), ("DELETE", ""), ("DELETE", "/variables/v")):
-        assert (await client.request(method, f"/sessions/s{path}")).status_code == 404
-    assert run_sql(f"SHOW TABLES FROM {database}") == ()
-    await done(await client.put("/sessions/s/variables/v", json={"value": 1}))
-    assert await done(await client.get("/sessions/s/variables/v")) == {"value": 1}

@@ -208,9 +208,26 @@ async def test_no_operation_takes_wrong_credentials(
         for header in wrong:
             answer = await asked(client, operation, headers={} if header is None else {"Authorization": header})
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "not_authenticated"), operation
+            assert answer.headers["www-authenticate"].startswith("Bearer")
             assert MARKER not in answer.text
             assert secret not in answer.text
+    assert (await client.get("/health")).status_code == 200
     assert table_contents() == before
+
+
+@pytest.mark.kept_tables
+async def test_nothing_that_only_reads_makes_tables(open_client: OpenClient, table_contents: Callable[[], Any]) -> None:
+    client = open_client(vacuum=True)
+    for one in API:
+        if one.without_tables is not None:
+            answer = await asked(client, (one.method, one.template))
+            assert answer.status_code == (404 if isinstance(one.without_tables, str) else 200), one.template
+            assert answer.status_code == 404 or answer.json() == one.without_tables
+    for address in PAGES.values():
+        answer = await client.get(address)
+        assert answer.status_code in {200, 403, 404}, address
+        checked_page(answer, answer.status_code)
+    assert table_contents() == {}
 
 
 async def test_no_operation_shows_or_changes_data_of_another_tenant(
@@ -219,7 +236,7 @@ async def test_no_operation_shows_or_changes_data_of_another_tenant(
     session_checkpoint = await keep(client, made["acme"])
     before = table_contents()
     for operation in IN_ORDER:
-        answer = await asked(client, operation, session_checkpoint, headers=bearer(made["other"]))
+        answer = await asked(client, operation, session_checkpoint, auth=("whoever", made["other"].secret))
         assert answer.status_code in {200, 404, 409}, (operation, answer.text)
         assert MARKER not in answer.text, operation
         assert MARKER not in str(answer.headers), operation
@@ -297,13 +314,19 @@ async def test_no_form_is_taken_without_its_secret(
     client: httpx.AsyncClient, made: dict[str, NewToken], table_contents: Callable[[], Any]
 ) -> None:
     await keep(client, made["acme"])
-    await signed_in(client, made["acme"].secret)
+    secrets = []
+    for name in ("other", "acme"):
+        client.cookies.clear()
+        await signed_in(client, made[name].secret)
+        secrets.append(checked_page(await client.get("/inspect/zone")).inputs()["form_secret"])
+    of_other, own = secrets
     before = table_contents()
     for one in WEB:
         if one.method != "GET" and one.access != "open":
-            for secret in ({}, {"form_secret": ""}, {"form_secret": "0" * 64}):
-                form = {"family": "agents", "thread": "t", "target": "new", **secret}
-                checked_page(await client.post(one.template, data=form), 403)
+            form = {"family": "agents", "thread": "t", "target": "new"}
+            for secret in ({}, {"form_secret": ""}, {"form_secret": "0" * 64}, {"form_secret": of_other}):
+                checked_page(await client.post(one.template, data={**form, **secret}), 403)
+            assert (await client.post(one.template, json={**form, "form_secret": own})).status_code == 415
     assert table_contents() == before
 
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import select
 import socket
-import threading
 import time
-from typing import Any
 
-import httpx
 import pytest
 
-from locus_mysql.server import dispatching
 from locus_mysql.server.application import create_app
-from locus_mysql.server.bodies import json_of
 from locus_mysql.server.limits import Limits
 
 from ..conftest import MakeConfig
@@ -57,32 +51,6 @@ class Reader(RawClient):
         end = len(self._left) + 1_000_000
         while len(self._left) < end and select.select([self.socket], [], [], self.pause_s)[0]:
             super()._more()
-
-
-async def test_others_are_served_while_a_body_is_parsed(
-    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Parsing blocks in this test, so it must run in a thread."""
-    began, goes_on = threading.Event(), threading.Event()
-
-    def slowly(body: bytes, limits: Limits) -> Any:
-        if b"slow" in body:
-            began.set()
-            assert goes_on.wait(PATIENCE_S)
-        return json_of(body, limits)
-
-    monkeypatch.setattr(dispatching, "json_of", slowly)
-    body = {"checkpoint_id": "slow", "state": {"messages": [], "note": "x"}}
-    saving = asyncio.create_task(client.post(PATH, json=body))
-    try:
-        assert await asyncio.to_thread(began.wait, PATIENCE_S)
-        small = await client.post(PATH, json={"checkpoint_id": "small", "state": {"messages": []}})
-        assert small.status_code == 200
-        assert not saving.done()
-    finally:
-        goes_on.set()
-        assert (await saving).status_code == 200
-    assert (await client.get(f"{PATH}/slow")).json() == {"state": body["state"]}
 
 
 def save_a_large_state(url: str) -> None:

@@ -300,19 +300,6 @@ async def test_pages_of_threads_follow_each_other(open_client: OpenClient, make_
     assert not [link for link in second.links() if "cursor=" in link]
 
 
-async def test_without_any_tables_no_page_is_a_server_error(client: httpx.AsyncClient) -> None:
-    for address in PAGES.values():
-        response = await client.get(address)
-        assert response.status_code in {200, 403, 404}, address
-        checked_page(response, response.status_code)
-
-
-async def test_looking_makes_no_tables(client: httpx.AsyncClient, table_contents: Callable[[], Any]) -> None:
-    for address in PAGES.values():
-        await client.get(address)
-    assert table_contents() == {}
-
-
 @pytest.mark.slow
 async def test_all_stored_data_are_shown_as_text(open_client: OpenClient, make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")

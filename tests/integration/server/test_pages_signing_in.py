@@ -90,27 +90,6 @@ async def test_over_https_a_cookie_is_sent_over_https_only(guarded: httpx.AsyncC
     assert "secure" in response.headers["set-cookie"].lower()
 
 
-async def test_a_cookie_that_was_changed_is_nobodys(guarded: httpx.AsyncClient, ann: NewToken) -> None:
-    cookie = cookie_of(await signed_in(guarded, ann.secret))
-    ends_at, nonce, digest, signature = cookie.split(".")
-    forged = [
-        "",
-        "...",
-        "x",
-        cookie[:-1],
-        f"{cookie}0",
-        ".".join([str(int(ends_at) + 1), nonce, digest, signature]),
-        ".".join([ends_at, nonce[::-1], digest, signature]),
-        ".".join([ends_at, nonce, "0" * 64, signature]),
-        ".".join([ends_at, nonce, digest, "0" * 64]),
-        ".".join([ends_at, nonce, digest, ""]),
-    ]
-    for one in forged:
-        guarded.cookies.clear()
-        assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={one}"})).status_code == 303, one
-    assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 200
-
-
 @pytest.mark.parametrize(
     "content", ["{}.{}", "never.{}.{}", "{0}9999999999999999999.{1}.{2}", "{0}.x.{2}", "-1.{1}.{2}"]
 )

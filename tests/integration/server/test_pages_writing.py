@@ -141,37 +141,6 @@ async def test_pages_refuse_changes_that_are_not_allowed(
     assert table_contents() == before
 
 
-async def test_a_form_of_another_origin_or_without_its_secret_changes_nothing(
-    open_client: OpenClient, agents: AgentDicts, table_contents: Callable[[], Any]
-) -> None:
-    before = table_contents()
-    ann, ben = new_token("ann", "default", "write"), new_token("ben", "default", "write")
-    app: dict[str, Any] = {"tokens": Tokens(ann.entry + ben.entry), "allow_writes": True}
-    client = open_client(**app)
-    await client.post("/login", data={"token": ben.secret})
-    of_ben = checked_page(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
-    client.cookies.clear()
-    await client.post("/login", data={"token": ann.secret})
-    of_ann = checked_page(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
-
-    for path, fields in (("/inspect/copy", COPY), ("/inspect/delete", DELETE), ("/logout", {"any": "thing"})):
-        for secret in ({}, {"form_secret": ""}, {"form_secret": of_ben}, {"form_secret": of_ann[::-1]}):
-            checked_page(await client.post(path, data={**fields, **secret}), 403)
-        for headers in (
-            {"Origin": "https://evil.example"},
-            {"Origin": "null"},
-            {"Sec-Fetch-Site": "cross-site"},
-            {"Sec-Fetch-Site": "same-site"},
-        ):
-            response = await client.post(path, data={**fields, "form_secret": of_ann}, headers=headers)
-            assert response.status_code == 403
-        response = await client.post(path, json={**fields, "form_secret": of_ann})
-        assert response.status_code == 415
-        assert (await client.get(path, params={**fields, "form_secret": of_ann})).status_code in {200, 405}
-
-    assert table_contents() == before
-
-
 async def test_odd_forms_are_refused(
     writer: httpx.AsyncClient, agents: AgentDicts, table_contents: Callable[[], Any]
 ) -> None:
