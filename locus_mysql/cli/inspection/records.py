@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import NotFound
-from ...families.inspection.memory_records import ItemRow, NamespaceRow
+from ...families.inspection.item_records import ItemRow, NamespaceRow
 from ...families.inspection.records import Page, SessionRow
 from ...families.memories.family import MEMORIES
 from ...families.memories.operations import MemoryOperations

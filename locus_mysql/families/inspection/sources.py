@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from ...dialect import Query, Schema
 from ...dialect.inspection import ThreadMarker
+from ...dialect.words import excerpt, scores
 from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...runtime.server_times import as_sql_time
@@ -27,6 +29,7 @@ from .records import (
 )
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 #: The remaining work on rows that were read: a function without arguments that does no I/O. It takes time if there are
 #: many rows, so it is called in a thread.
@@ -74,6 +77,28 @@ def time_text(value: datetime, *, less: timedelta = timedelta(0)) -> str:
     if value.tzinfo is None:
         raise InvalidInput(f"The time {value.isoformat()} has no time zone. Give one, such as tzinfo=UTC.")
     return as_sql_time(min(max(value, _FIRST), _LAST) - less)
+
+
+def hits_in(
+    texts: Sequence[tuple[K, str]],
+    words: Sequence[re.Pattern[str]],
+    limit: int,
+    hit: Callable[[K, str, float], Hit],
+) -> list[Hit]:
+    """Return the hits of texts that contain words, best first; of several texts with one key, that of the best.
+
+    Args:
+        texts: The texts with their keys.
+        words: Patterns of the words.
+        limit: The maximum number of hits.
+        hit: Makes a hit from a key, the text around the first word, and the score.
+    """
+    matches = [[word.search(text) for word in words] for _, text in texts]
+    best: dict[K, Hit] = {}
+    for (key, text), found, score in zip(texts, matches, scores(matches), strict=True):
+        if score > (best[key].score if key in best else 0):
+            best[key] = hit(key, excerpt(text, next(match.start() for match in found if match)), score)
+    return sorted(best.values(), key=lambda one: (one.score, one.created_at), reverse=True)[:limit]
 
 
 class ThreadSource(Protocol):

@@ -10,7 +10,7 @@ from ...dialect.memories.tables import encrypted_columns, memory_schema
 from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
-from ..inspection.memory_records import Growth
+from ..inspection.item_records import Growth
 
 
 class MemoryFamily:

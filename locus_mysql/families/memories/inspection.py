@@ -14,7 +14,7 @@ from ...engine.operation import Operation, fetch
 from ...errors import InvalidInput
 from ...runtime.arguments import check_limit
 from ...runtime.server_times import aware
-from ..inspection.memory_records import EXAMINED, Growth, ItemHit, ItemRow, ItemView, NamespaceRow, growth_of
+from ..inspection.item_records import EXAMINED, Growth, ItemHit, ItemRow, ItemView, NamespaceRow, growth_of
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
 from ..inspection.records import Page
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor

@@ -20,7 +20,7 @@ from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.inspection import EndRow
 from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader, StoredItem, found_items
-from ...dialect.words import excerpt, patterns_of, scores
+from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_limit, check_text
@@ -41,7 +41,7 @@ from ..inspection.records import (
     ThreadRow,
     Turn,
 )
-from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, from_cursor, to_cursor
+from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, from_cursor, hits_in, to_cursor
 from ..inspection.status import preview_of
 from .coding import item_of, row_key, time_of, transcript_of
 from .copying import CopyingOperations
@@ -356,14 +356,13 @@ def _previews(tenant: str, rows: Sequence[EndRow], sealing: Sealing) -> Mapping[
 
 def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int, sealing: Sealing) -> list[Hit]:
     """Return the transcripts that contain words, best first; each with the message that contains most of them."""
-    read = [messages_of({"messages": [_content(one.key, row, sealing) for row in one.items]}) for one in found]
-    texts = [(one, message.text) for one, messages in zip(found, read, strict=True) for message in messages]
-    matches = [[word.search(text) for word in words] for _, text in texts]
-    hits: dict[RowKey, Hit] = {}
-    for (one, text), held, score in zip(texts, matches, scores(matches), strict=True):
-        if score > (hits[one.key].score if one.key in hits else 0):
-            around = excerpt(text, next(match.start() for match in held if match))
-            thread_id = thread_id_of(TranscriptKey(*(part.decode(errors="replace") for part in one.header[:4])))
-            revision = one.header.revision
-            hits[one.key] = Hit(TranscriptThreads.family, thread_id, str(revision), around, score, time_of(revision))
-    return sorted(hits.values(), key=lambda hit: (hit.score, hit.created_at), reverse=True)[:limit]
+    headers = {one.key: one.header for one in found}
+    read = {one.key: messages_of({"messages": [_content(one.key, row, sealing) for row in one.items]}) for one in found}
+
+    def hit(key: RowKey, around: str, score: float) -> Hit:
+        header = headers[key]
+        thread_id = thread_id_of(TranscriptKey(*(part.decode(errors="replace") for part in header[:4])))
+        return Hit(TranscriptThreads.family, thread_id, str(header.revision), around, score, time_of(header.revision))
+
+    texts = [(key, message.text) for key, messages in read.items() for message in messages]
+    return hits_in(texts, words, limit, hit)

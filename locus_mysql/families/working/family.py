@@ -10,7 +10,7 @@ from ...dialect.resealing import SealedColumn
 from ...dialect.working.tables import encrypted_columns, working_schema
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
-from ..inspection.memory_records import Growth
+from ..inspection.item_records import Growth
 
 
 class WorkingFamily:

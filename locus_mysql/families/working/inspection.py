@@ -16,7 +16,7 @@ from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
-from ..inspection.memory_records import EXAMINED, Growth, growth_of
+from ..inspection.item_records import EXAMINED, Growth, growth_of
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor

@@ -48,7 +48,39 @@ def refuse_agents(kind: str, depth: int) -> None:
 T = TypeVar("T")
 
 
-class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
+class Checkpointer:
+    """What both checkpointers have and neither waits for."""
+
+    _operations: LocusOperations
+
+    @property
+    def capabilities(self) -> CheckpointerCapabilities:
+        """All capabilities; search only if it is configured."""
+        return CheckpointerCapabilities(
+            search=self._operations.config.search,
+            metadata_query=True,
+            vacuum=True,
+            branching=True,
+            ttl=True,
+            list_threads=True,
+            list_with_metadata=True,
+            persistent_checkpoint_ids=True,
+        )
+
+    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
+        """Assign every call inside the block, and inside tasks started in it, to this tenant."""
+        return self._operations.tenancy.scope(tenant)
+
+    def tenant_for(self, thread_id: str | None = None) -> str:
+        """Return the tenant of a call about a thread."""
+        return self._operations.tenancy.of(thread_id)
+
+    def ddl(self) -> list[str]:
+        """Return the statements that create the tables, for a migration."""
+        return [statement.sql for statement in self._operations.schema.create()]
+
+
+class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpointer):
     """Keeps the states of Locus agents in MySQL, with every capability a checkpointer can have.
 
     Args:
@@ -86,11 +118,6 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 
-    @property
-    def capabilities(self) -> CheckpointerCapabilities:
-        """All capabilities; search only if it is configured."""
-        return _capabilities(self.config)
-
     save = awaited_method(LocusOperations.save)
     load = awaited_method(LocusOperations.load)
     list_checkpoints = awaited_method(LocusOperations.list_checkpoints)
@@ -125,20 +152,8 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         except LocusMySQLError as error:
             return report_unhealthy(error, raises=raises)
 
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Assign every call inside the block, and inside tasks started in it, to this tenant."""
-        return self._operations.tenancy.scope(tenant)
 
-    def tenant_for(self, thread_id: str | None = None) -> str:
-        """Return the tenant of a call about a thread."""
-        return self._operations.tenancy.of(thread_id)
-
-    def ddl(self) -> list[str]:
-        """Return the statements that create the tables, for a migration."""
-        return [statement.sql for statement in self._operations.schema.create()]
-
-
-class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
+class SyncMySQLCheckpointer(Checkpointer, SyncTurns[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
     For code of your own: a Locus `Agent` needs a `MySQLCheckpointer`, also for ``run_sync``.
@@ -165,11 +180,6 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
         database, config, owned = share(where, options)
         operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
-
-    @property
-    def capabilities(self) -> CheckpointerCapabilities:
-        """All capabilities; search only if it is configured."""
-        return _capabilities(self.config)
 
     save = blocking_method(LocusOperations.save)
     load = blocking_method(LocusOperations.load)
@@ -208,18 +218,6 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
             return require_writable(self._health_check())
         except LocusMySQLError as error:
             return report_unhealthy(error, raises=raises)
-
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Assign every call inside the block to this tenant."""
-        return self._operations.tenancy.scope(tenant)
-
-    def tenant_for(self, thread_id: str | None = None) -> str:
-        """Return the tenant of a call about a thread."""
-        return self._operations.tenancy.of(thread_id)
-
-    def ddl(self) -> list[str]:
-        """Return the statements that create the tables, for a migration."""
-        return [statement.sql for statement in self._operations.schema.create()]
 
 
 def mysql_checkpointer(
@@ -286,16 +284,3 @@ def report_unhealthy(error: LocusMySQLError, *, raises: bool) -> bool:
     if raises:
         raise error
     return False
-
-
-def _capabilities(config: MySQLConfig) -> CheckpointerCapabilities:
-    return CheckpointerCapabilities(
-        search=config.search,
-        metadata_query=True,
-        vacuum=True,
-        branching=True,
-        ttl=True,
-        list_threads=True,
-        list_with_metadata=True,
-        persistent_checkpoint_ids=True,
-    )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.inspection.memory_records import ItemHit, ItemRow, NamespaceRow
+from ...families.inspection.item_records import ItemHit, ItemRow, NamespaceRow
 from ...families.inspection.records import Page, SessionRow
 from ...families.memories.family import MEMORIES
 from ...families.memories.searching import Way

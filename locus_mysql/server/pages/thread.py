@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ...families.checkpoints.search_text import strings
 from ...families.inspection.conversation import shown_with_calls
 from ...families.inspection.records import CheckpointRow, Message, Page, StateView, ToolCall, Turn, Window
-from ...families.inspection.turn_notes import first_saved
+from ...families.inspection.turns import first_saved
 from ...inspection.blocking import SyncInspector
 from ..problems import not_found
 from ..routing import Endpoints

@@ -51,7 +51,7 @@ from ...inspection.sources import (
     time_text,
     to_cursor,
 )
-from ...inspection.turn_notes import changes_of, note_of
+from ...inspection.turns import changes_of, note_of
 from .. import thread_steps
 from ..coding.payload import beginning_of, outline
 from ..metadata_pairs import holds, lookup_text

@@ -18,7 +18,7 @@ from ....dialect.graphs import GraphDialect
 from ....dialect.graphs.inspection import HistoryRow, OutlineRow, PageFilter, TaggedRow, ThreadPosition, ThreadSummary
 from ....dialect.graphs.pieces import LAG_S
 from ....dialect.inspection import ThreadMarker
-from ....dialect.words import excerpt, patterns_of, scores
+from ....dialect.words import patterns_of
 from ....engine.operation import Batch, Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
 from ....records.log_digests import EMPTY
@@ -48,10 +48,11 @@ from ...inspection.sources import (
     Deferred,
     ThreadFilter,
     from_cursor,
+    hits_in,
     time_text,
     to_cursor,
 )
-from ...inspection.turn_notes import hash_prefixes
+from ...inspection.turns import hash_prefixes
 from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id
@@ -353,17 +354,13 @@ def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
 
 def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
     """Return the states that contain words, best first."""
-    views = [view for view in map(view_of, states) if view.damage is None]
-    texts = list(map(_text, views))
-    matches = [[word.search(text) for word in words] for text in texts]
-    hits: list[Hit] = []
-    for view, text, found, score in zip(views, texts, matches, scores(matches), strict=True):
-        if score:
-            around = excerpt(text, next(match.start() for match in found if match))
-            saved = view.checkpoint
-            hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, score, saved.created_at))
-    hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-    return hits[:limit]
+    views = {view.thread_id: view for view in map(view_of, states) if view.damage is None}
+
+    def hit(thread_id: str, around: str, score: float) -> Hit:
+        view, saved = views[thread_id], views[thread_id].checkpoint
+        return Hit(view.family, thread_id, saved.checkpoint_id, around, score, saved.created_at)
+
+    return hits_in([(thread_id, _text(view)) for thread_id, view in views.items()], words, limit, hit)
 
 
 def _text(view: StateView) -> str:

@@ -19,7 +19,7 @@ from ....records.log_digests import EMPTY, HashedLog, Log, Mark
 from ...inspection.msgpack import Unreadable, array_header, item_ends, metadata_of, read_at
 from ...inspection.records import Turn
 from ...inspection.status import NEXT_NODE
-from ...inspection.turn_notes import changes_of, hash_prefixes, note_of
+from ...inspection.turns import changes_of, hash_prefixes, note_of
 from ..chains import Inline, Stored
 from ..values import Body, EncodedValue, Framed, frame
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.families.inspection.memory_records import NamespaceRow
+from locus_mysql.families.inspection.item_records import NamespaceRow
 from locus_mysql.server.pages.records import NamespaceNode, namespace_tree, task_of, text_of, text_of_preview
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -29,7 +29,7 @@ from locus_mysql.families.graphs.sealed_rows import seal, stored_thread, write_i
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
-from locus_mysql.families.inspection.turn_notes import first_saved
+from locus_mysql.families.inspection.turns import first_saved
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.runtime.sealing import Sealing

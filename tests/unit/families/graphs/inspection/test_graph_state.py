@@ -22,7 +22,7 @@ from locus_mysql.families.graphs.values import EncodedValue, frame
 from locus_mysql.families.inspection.conversation import messages_of, part_of_conversation
 from locus_mysql.families.inspection.msgpack import Items, Unreadable, item_ends, read_items, read_msgpack
 from locus_mysql.families.inspection.records import CheckpointRow, Window
-from locus_mysql.families.inspection.turn_notes import first_saved
+from locus_mysql.families.inspection.turns import first_saved
 from locus_mysql.records.log_digests import EMPTY
 from tests.growth import assert_linear, steps_of
 from tests.unit.families.inspection.test_conversation import JSON

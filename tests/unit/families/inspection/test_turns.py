@@ -9,7 +9,7 @@ import pytest
 
 from locus_mysql.families.inspection.conversation import messages_of
 from locus_mysql.families.inspection.records import CheckpointRow, Message, StateView, Turn
-from locus_mysql.families.inspection.turn_notes import NOTE_CHARACTERS, changes_of, first_saved, mark_of, note_of
+from locus_mysql.families.inspection.turns import NOTE_CHARACTERS, changes_of, first_saved, mark_of, note_of
 from locus_mysql.records.log_digests import EMPTY
 
 
