@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import cast
 
 from starlette.requests import Request
@@ -58,13 +59,11 @@ class Services:
         self.stopping = asyncio.Event()
         #: Names of families whose tables are known to exist.
         self._existing: set[str] = set()
-        self._agents = AgentDictOperations(config)
-        self._agents.count_in(database.counters)
+        self.agents = AgentDictOperations(config)
+        self.agents.count_in(database.counters)
         #: By tenant. Their number is limited by the number of tokens.
-        self._threads: dict[str, AgentDicts] = {}
-        self._inspectors: dict[str, SyncInspector] = {}
-        self._awaited_inspectors: dict[str, Inspector] = {}
-        self.inspector(config.tenant)  # imports the families' modules
+        self._of_tenants: dict[str, TenantStores] = {}
+        _ = self.of(config.tenant).inspector  # imports the families' modules
 
     def tables_exist(self, family: Family) -> bool:
         """Return whether the tables of a family exist; if not, the first write creates them.
@@ -84,39 +83,55 @@ class Services:
             raise Problem(404, "not_kept", f"This service stores no {content}: the database has no tables for it.")
         return False
 
-    def threads(self, tenant: str) -> AgentDicts:
-        """Return the threads of a tenant's agents. All calls share its cache of threads."""
-        if tenant not in self._threads:
-            self._threads[tenant] = AgentDicts(self._agents.of_tenant(tenant), self.database)
-        return self._threads[tenant]
+    def of(self, tenant: str) -> TenantStores:
+        """Return the stores of a tenant, which all its requests share."""
+        if tenant not in self._of_tenants:
+            self._of_tenants[tenant] = TenantStores(self, tenant)
+        return self._of_tenants[tenant]
 
-    def inspector(self, tenant: str) -> SyncInspector:
-        """Return the inspector of a tenant. All calls share its statements."""
-        inspector = self._inspectors.get(tenant)
-        if inspector is None:
-            options = self._of(tenant)
-            inspector = self._inspectors[tenant] = SyncInspector(
-                self.database, embed=self.embed, dims=self.dims, model=self.model, **options
-            )
-        return inspector
-
-    def awaited_inspector(self, tenant: str) -> Inspector:
-        """Return the inspector of a tenant, for the event loop. All calls share its statements."""
-        if tenant not in self._awaited_inspectors:
-            self._awaited_inspectors[tenant] = Inspector(self.database, **self._of(tenant))
-        return self._awaited_inspectors[tenant]
-
-    def memories(self, tenant: str) -> SyncMemoryStore:
-        """Return the long-term memories of a tenant."""
-        return SyncMemoryStore(self.database, dims=self.dims, model=self.model, **self._of(tenant))
-
-    def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> SyncWorkingMemory:
-        """Return a session of a tenant, with the time to live for a session that begins now."""
-        options = self._of(tenant)
-        return SyncWorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, **options)
-
-    def _of(self, tenant: str) -> StoreKeywords:
+    def options_of(self, tenant: str) -> StoreKeywords:
+        """Return the options of the stores of a tenant."""
         return {**self._options, "tenant": tenant}
+
+
+class TenantStores:
+    """The stores of one tenant; each is made when it is first used.
+
+    Args:
+        services: All stores.
+        tenant: The tenant.
+    """
+
+    def __init__(self, services: Services, tenant: str) -> None:
+        self._services = services
+        self._database = services.database
+        self._options = services.options_of(tenant)
+        self._tenant = tenant
+
+    @cached_property
+    def threads(self) -> AgentDicts:
+        """The threads of the tenant's agents. All tenants share their cache."""
+        return AgentDicts(self._services.agents.of_tenant(self._tenant), self._database)
+
+    @cached_property
+    def inspector(self) -> SyncInspector:
+        """The inspector, for worker threads."""
+        one = self._services
+        return SyncInspector(self._database, embed=one.embed, dims=one.dims, model=one.model, **self._options)
+
+    @cached_property
+    def awaited_inspector(self) -> Inspector:
+        """The inspector, for the event loop."""
+        return Inspector(self._database, **self._options)
+
+    @cached_property
+    def memories(self) -> SyncMemoryStore:
+        """The long-term memories."""
+        return SyncMemoryStore(self._database, dims=self._services.dims, model=self._services.model, **self._options)
+
+    def working(self, session_id: str, ttl_seconds: float | None = None) -> SyncWorkingMemory:
+        """Return a session, with the time to live for one that begins now."""
+        return SyncWorkingMemory(session_id, self._database, session_ttl_seconds=ttl_seconds, **self._options)
 
 
 def services_of(request: Request) -> Services:
@@ -127,3 +142,8 @@ def services_of(request: Request) -> Services:
 def tenant_of(request: Request) -> str:
     """Return the tenant of the caller of a request."""
     return cast(str, request.state.caller.tenant)
+
+
+def stores_of(request: Request) -> TenantStores:
+    """Return the stores of the tenant of the caller of a request."""
+    return services_of(request).of(tenant_of(request))

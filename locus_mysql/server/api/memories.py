@@ -15,7 +15,7 @@ from ...families.memories.vectors.coding import DIMENSIONS_LIMIT
 from ..bodies import answer
 from ..problems import not_found
 from ..routing import Endpoints
-from ..services import services_of, tenant_of
+from ..services import stores_of
 from .models import (
     Answer,
     Body,
@@ -239,9 +239,8 @@ ENDPOINTS = Endpoints(MEMORIES)
 def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
-    memories = services_of(request).memories(tenant_of(request))
     put = new.put()
-    version = memories.put(
+    version = stores_of(request).memories.put(
         put.namespace,
         put.key,
         put.value,
@@ -259,8 +258,7 @@ def put_item(request: Request) -> Response:
 def get_item(request: Request) -> Response:
     """Get an item."""
     asked: ItemQuery = request.state.query
-    memories = services_of(request).memories(tenant_of(request))
-    item = memories.get_item(asked.namespace, asked.key)
+    item = stores_of(request).memories.get_item(asked.namespace, asked.key)
     if item is None:
         raise not_found("item")
     return answer(fields_of(Item, item))
@@ -270,8 +268,7 @@ def get_item(request: Request) -> Response:
 def delete_item(request: Request) -> Response:
     """Delete an item."""
     asked: ItemQuery = request.state.query
-    memories = services_of(request).memories(tenant_of(request))
-    if not memories.delete(asked.namespace, asked.key):
+    if not stores_of(request).memories.delete(asked.namespace, asked.key):
         raise not_found("item")
     return answer({"deleted": True})
 
@@ -280,17 +277,15 @@ def delete_item(request: Request) -> Response:
 def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
-    memories = services_of(request).memories(tenant_of(request))
     gone = [(one.namespace, one.key) for one in wanted.deleted]
-    return answer({"deleted": memories.write_batch([item.put() for item in wanted.items], gone)})
+    return answer({"deleted": stores_of(request).memories.write_batch([item.put() for item in wanted.items], gone)})
 
 
 @ENDPOINTS.add("GET", "/memories/keys", query=KeysQuery, answer=ItemKeys, without_tables={"keys": []})
 def list_keys(request: Request) -> Response:
     """List a namespace's keys."""
     asked: KeysQuery = request.state.query
-    memories = services_of(request).memories(tenant_of(request))
-    return answer({"keys": memories.list_keys(asked.namespace, asked.limit, asked.offset)})
+    return answer({"keys": stores_of(request).memories.list_keys(asked.namespace, asked.limit, asked.offset)})
 
 
 @ENDPOINTS.add(
@@ -299,8 +294,7 @@ def list_keys(request: Request) -> Response:
 def list_namespaces(request: Request) -> Response:
     """List namespaces."""
     asked: NamespacesQuery = request.state.query
-    memories = services_of(request).memories(tenant_of(request))
-    found = memories.list_namespaces(
+    found = stores_of(request).memories.list_namespaces(
         asked.prefix, suffix=asked.suffix, max_depth=asked.max_depth, limit=asked.limit, offset=asked.offset
     )
     return answer({"namespaces": found})
@@ -310,8 +304,7 @@ def list_namespaces(request: Request) -> Response:
 def search(request: Request) -> Response:
     """Find items."""
     asked: Search = request.state.body
-    memories = services_of(request).memories(tenant_of(request))
-    hits: Hits = memories.search(
+    hits: Hits = stores_of(request).memories.search(
         asked.namespace_prefix,
         query=asked.query,
         embedding=asked.embedding,

@@ -113,38 +113,33 @@ ENDPOINTS = Endpoints(WORKING)
 def list_keys(request: Request) -> Response:
     """List keys of variables."""
     asked: VariablesQuery = request.state.query
-    session = session_of(request)
-    return answer({"keys": session.list_keys(asked.pattern)})
+    return answer({"keys": session_of(request).list_keys(asked.pattern)})
 
 
 @ENDPOINTS.add("GET", f"{SESSION}/variables", answer=Variables, without_tables={"variables": {}})
 def get_variables(request: Request) -> Response:
     """Get all variables."""
-    session = session_of(request)
-    return answer({"variables": session.get_all()})
+    return answer({"variables": session_of(request).get_all()})
 
 
 @ENDPOINTS.add("PUT", f"{SESSION}/variables", query=BeginsQuery, body=NewVariables, answer=Done)
 def set_variables(request: Request) -> Response:
     """Set variables, all or none."""
     wanted: NewVariables = request.state.body
-    session = session_of(request)
-    session.set_many(wanted.variables, wanted.ttl_seconds)
+    session_of(request).set_many(wanted.variables, wanted.ttl_seconds)
     return answer({"ok": True})
 
 
 @ENDPOINTS.add("DELETE", f"{SESSION}/variables", answer=Deleted, without_tables={"deleted": 0})
 def clear_variables(request: Request) -> Response:
     """Delete all variables."""
-    session = session_of(request)
-    return answer({"deleted": session.clear()})
+    return answer({"deleted": session_of(request).clear()})
 
 
 @ENDPOINTS.add("GET", _VARIABLE, answer=Variable, without_tables="variable")
 def get_variable(request: Request) -> Response:
     """Get a variable."""
-    session, key = session_of(request), request.path_params["key"]
-    value = session.get(key, MISSING)
+    value = session_of(request).get(request.path_params["key"], MISSING)
     if value is MISSING:
         raise not_found("variable")
     return answer({"value": value})
@@ -154,16 +149,14 @@ def get_variable(request: Request) -> Response:
 def set_variable(request: Request) -> Response:
     """Set a variable."""
     wanted: NewVariable = request.state.body
-    session = session_of(request)
-    session.set(request.path_params["key"], wanted.value, wanted.ttl_seconds)
+    session_of(request).set(request.path_params["key"], wanted.value, wanted.ttl_seconds)
     return answer({"ok": True})
 
 
 @ENDPOINTS.add("DELETE", _VARIABLE, answer=Gone, without_tables="variable")
 def delete_variable(request: Request) -> Response:
     """Delete a variable."""
-    session, key = session_of(request), request.path_params["key"]
-    if not session.delete(key):
+    if not session_of(request).delete(request.path_params["key"]):
         raise not_found("variable")
     return answer({"deleted": True})
 
@@ -171,16 +164,14 @@ def delete_variable(request: Request) -> Response:
 @ENDPOINTS.add("GET", f"{_VARIABLE}/ttl", answer=TimeToLive, without_tables={"expires_in_s": None})
 def get_ttl(request: Request) -> Response:
     """Get a variable's remaining time to live."""
-    session, key = session_of(request), request.path_params["key"]
-    return answer({"expires_in_s": session.ttl(key)})
+    return answer({"expires_in_s": session_of(request).ttl(request.path_params["key"])})
 
 
 @ENDPOINTS.add("POST", f"{_VARIABLE}/increment", query=BeginsQuery, body=Increment, answer=Sum)
 def increment(request: Request) -> Response:
     """Add to a whole number; a missing variable counts as 0."""
     wanted: Increment = request.state.body
-    session = session_of(request)
-    return answer({"value": session.increment(request.path_params["key"], wanted.by)})
+    return answer({"value": session_of(request).increment(request.path_params["key"], wanted.by)})
 
 
 @ENDPOINTS.add("POST", f"{_VARIABLE}/compare-and-set", query=BeginsQuery, body=CompareAndSet, answer=WasSet)
@@ -188,5 +179,4 @@ def compare_and_set(request: Request) -> Response:
     """Set a variable if it has the expected value."""
     wanted: CompareAndSet = request.state.body
     expected: Any = wanted.expected if "expected" in wanted.model_fields_set else MISSING
-    session = session_of(request)
-    return answer({"set": session.compare_and_set(request.path_params["key"], expected, wanted.value)})
+    return answer({"set": session_of(request).compare_and_set(request.path_params["key"], expected, wanted.value)})

@@ -6,6 +6,7 @@ session's life, as a token for reading changes nothing; writes and ``touch`` do.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from ...families.working.values import TTL_LIMIT_S
 from ..bodies import answer
 from ..problems import not_found
 from ..routing import Endpoints
-from ..services import services_of, tenant_of
+from ..services import stores_of
 from .models import (
     Answer,
     Body,
@@ -117,7 +118,7 @@ def session_of(request: Request) -> SyncWorkingMemory:
     """Return the session of a request."""
     begins = getattr(request.state, "query", None)
     ttl_seconds = begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None
-    return services_of(request).working(tenant_of(request), request.path_params["session_id"], ttl_seconds)
+    return stores_of(request).working(request.path_params["session_id"], ttl_seconds)
 
 
 #: The content of a session that has not begun.
@@ -132,34 +133,21 @@ ENDPOINTS = Endpoints(WORKING)
 def list_sessions(request: Request) -> Response:
     """List sessions."""
     asked: SessionsQuery = request.state.query
-    inspector = services_of(request).inspector(tenant_of(request))
-    page = inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
-    listed = [
-        {
-            "session_id": row.session_id,
-            "created_at": row.created_at,
-            "updated_at": row.updated_at,
-            "expires_at": row.expires_at,
-            "keys": row.variables,
-            "size_bytes": row.size_bytes,
-        }
-        for row in page.items
-    ]
+    page = stores_of(request).inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    listed = [fields_of(ListedSession, {**asdict(row), "keys": row.variables}) for row in page.items]
     return answer({"sessions": listed, "cursor": page.cursor})
 
 
 @ENDPOINTS.add("GET", SESSION, answer=Session, without_tables=NO_SESSION)
 def get_session(request: Request) -> Response:
     """Describe a session."""
-    session = session_of(request)
-    return answer(fields_of(Session, session.stats()))
+    return answer(fields_of(Session, session_of(request).stats()))
 
 
 @ENDPOINTS.add("DELETE", SESSION, answer=Gone, without_tables="session")
 def end_session(request: Request) -> Response:
     """End a session and delete its content."""
-    session = session_of(request)
-    if not session.end():
+    if not session_of(request).end():
         raise not_found("session")
     return answer({"deleted": True})
 
@@ -168,8 +156,7 @@ def end_session(request: Request) -> Response:
 def touch_session(request: Request) -> Response:
     """Restart a session's time to live."""
     wanted: Touch = request.state.body
-    session = session_of(request)
-    return answer({"touched": session.touch(wanted.ttl_seconds)})
+    return answer({"touched": session_of(request).touch(wanted.ttl_seconds)})
 
 
 class ScratchpadQuery(QueryParameters):
@@ -193,8 +180,7 @@ class Note(Body):
 @ENDPOINTS.add("GET", f"{SESSION}/task", answer=TaskState, without_tables="task state")
 def get_task(request: Request) -> Response:
     """Get the state of the task."""
-    session = session_of(request)
-    task: TaskState | None = session.get_task_state()
+    task: TaskState | None = session_of(request).get_task_state()
     if task is None:
         raise not_found("task state")
     return answer(task)
@@ -203,8 +189,7 @@ def get_task(request: Request) -> Response:
 @ENDPOINTS.add("PUT", f"{SESSION}/task", query=BeginsQuery, body=TaskState, answer=Done)
 def set_task(request: Request) -> Response:
     """Set the state of the task."""
-    session = session_of(request)
-    session.set_task_state(request.state.body)
+    session_of(request).set_task_state(request.state.body)
     return answer({"ok": True})
 
 
@@ -222,24 +207,21 @@ def delete_task(request: Request) -> Response:
 def get_scratchpad(request: Request) -> Response:
     """Get the notes."""
     asked: ScratchpadQuery = request.state.query
-    session = session_of(request)
-    return answer({"notes": session.get_scratchpad(asked.last)})
+    return answer({"notes": session_of(request).get_scratchpad(asked.last)})
 
 
 @ENDPOINTS.add("POST", f"{SESSION}/scratchpad", query=BeginsQuery, body=Note, answer=Done)
 def append_scratchpad(request: Request) -> Response:
     """Add a note."""
     wanted: Note = request.state.body
-    session = session_of(request)
-    session.append_scratchpad(wanted.content)
+    session_of(request).append_scratchpad(wanted.content)
     return answer({"ok": True})
 
 
 @ENDPOINTS.add("DELETE", f"{SESSION}/scratchpad", answer=Deleted, without_tables={"deleted": 0})
 def clear_scratchpad(request: Request) -> Response:
     """Remove all notes."""
-    session = session_of(request)
-    return answer({"deleted": session.clear_scratchpad()})
+    return answer({"deleted": session_of(request).clear_scratchpad()})
 
 
 _CHECKPOINT = f"{SESSION}/checkpoints/{{checkpoint_id}}"
@@ -286,8 +268,7 @@ class SessionCheckpoints(Answer):
 @ENDPOINTS.add("GET", f"{SESSION}/checkpoints", answer=SessionCheckpoints, without_tables={"checkpoints": []})
 def list_checkpoints(request: Request) -> Response:
     """List a session's checkpoints."""
-    session = session_of(request)
-    found = session.list_checkpoints()
+    found = session_of(request).list_checkpoints()
     return answer({"checkpoints": found})
 
 
@@ -295,21 +276,18 @@ def list_checkpoints(request: Request) -> Response:
 def create_checkpoint(request: Request) -> Response:
     """Create a checkpoint of a session."""
     wanted: NewSessionCheckpoint = request.state.body
-    session = session_of(request)
-    return answer({"checkpoint_id": session.create_checkpoint(wanted.label)})
+    return answer({"checkpoint_id": session_of(request).create_checkpoint(wanted.label)})
 
 
 @ENDPOINTS.add("POST", f"{_CHECKPOINT}/restore", answer=Restored, without_tables="checkpoint")
 def restore_checkpoint(request: Request) -> Response:
     """Restore a session from a checkpoint."""
-    session, checkpoint_id = session_of(request), request.path_params["checkpoint_id"]
-    return answer({"undo_id": session.restore_checkpoint(checkpoint_id)})
+    return answer({"undo_id": session_of(request).restore_checkpoint(request.path_params["checkpoint_id"])})
 
 
 @ENDPOINTS.add("DELETE", _CHECKPOINT, answer=Gone, without_tables="checkpoint")
 def delete_checkpoint(request: Request) -> Response:
     """Delete a session's checkpoint."""
-    session, checkpoint_id = session_of(request), request.path_params["checkpoint_id"]
-    if not session.delete_checkpoint(checkpoint_id):
+    if not session_of(request).delete_checkpoint(request.path_params["checkpoint_id"]):
         raise not_found("checkpoint")
     return answer({"deleted": True})

@@ -19,7 +19,7 @@ from ...integrations.locus.family import AGENTS
 from ..bodies import answer, answer_text, value_of
 from ..problems import Problem, invalid, not_found
 from ..routing import Endpoint, Endpoints
-from ..services import services_of, tenant_of
+from ..services import stores_of
 from .models import (
     Answer,
     Body,
@@ -145,7 +145,7 @@ def save(request: Request) -> Response:
         raise Problem(400, "thread_mismatch", "The path and the body name different threads. Nothing was saved.")
     if new.checkpoint_id in {".", ".."}:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, because no path can contain it.")
-    threads = services_of(request).threads(tenant_of(request))
+    threads = stores_of(request).threads
     checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
     prepared = threads.prepared(new.state, checkpoint_id, new.metadata, new.parent_id)
     return answer({"checkpoint_id": threads.save_once(thread_id, prepared)})
@@ -153,9 +153,7 @@ def save(request: Request) -> Response:
 
 def load(request: Request) -> Response:
     """Return the state of a checkpoint, as it was saved."""
-    threads = services_of(request).threads(tenant_of(request))
-    thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params["checkpoint_id"]
-    text = threads.load_text(thread_id, checkpoint_id)
+    text = stores_of(request).threads.load_text(request.path_params["thread_id"], request.path_params["checkpoint_id"])
     if text is None:
         raise not_found("checkpoint")
     return answer_text(b'{"state":%b}' % text)
@@ -163,16 +161,14 @@ def load(request: Request) -> Response:
 
 def list_checkpoints(request: Request) -> Response:
     """Return the ids of a thread's checkpoints; none for an unknown thread."""
-    threads = services_of(request).threads(tenant_of(request))
     thread_id, limit = request.path_params["thread_id"], request.state.query.limit
-    return answer({"checkpoints": threads.list_checkpoints(thread_id, limit)})
+    return answer({"checkpoints": stores_of(request).threads.list_checkpoints(thread_id, limit)})
 
 
 def delete(request: Request) -> Response:
     """Delete a checkpoint, or a thread."""
-    threads = services_of(request).threads(tenant_of(request))
     thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params.get("checkpoint_id")
-    if not threads.delete(thread_id, checkpoint_id):
+    if not stores_of(request).threads.delete(thread_id, checkpoint_id):
         raise not_found("thread" if checkpoint_id is None else "checkpoint")
     return answer({"deleted": True})
 
@@ -345,16 +341,16 @@ VACUUM = Endpoints(AGENTS)
 def list_threads(request: Request) -> Response:
     """List threads."""
     asked: ThreadsQuery = request.state.query
-    inspector = services_of(request).inspector(tenant_of(request))
-    page = inspector.threads(AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    page = stores_of(request).inspector.threads(
+        AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern
+    )
     return answer({"threads": [fields_of(Thread, row) for row in page.items], "cursor": page.cursor})
 
 
 @ENDPOINTS.add("GET", "/threads/{thread_id}", answer=Thread, without_tables="thread")
 def get_thread(request: Request) -> Response:
     """Describe a thread."""
-    inspector = services_of(request).inspector(tenant_of(request))
-    row = inspector.thread(AGENTS.name, request.path_params["thread_id"])
+    row = stores_of(request).inspector.thread(AGENTS.name, request.path_params["thread_id"])
     if row is None:
         raise not_found("thread")
     return answer(fields_of(Thread, row))
@@ -364,7 +360,7 @@ def get_thread(request: Request) -> Response:
 def get_history(request: Request) -> Response:
     """List a thread's checkpoints, each with its parent."""
     asked: HistoryQuery = request.state.query
-    inspector = services_of(request).inspector(tenant_of(request))
+    inspector = stores_of(request).inspector
     thread_id = request.path_params["thread_id"]
     page = inspector.history(AGENTS.name, thread_id, limit=asked.limit, cursor=asked.cursor)
     if not page.items and not inspector.thread(AGENTS.name, thread_id):
@@ -378,8 +374,7 @@ def get_history(request: Request) -> Response:
 def get_metadata(request: Request) -> Response:
     """Get a checkpoint's metadata."""
     asked: MetadataQuery = request.state.query
-    threads = services_of(request).threads(tenant_of(request))
-    info = threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
+    info = stores_of(request).threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
     if info is None:
         raise not_found("checkpoint")
     return answer(fields_of(CheckpointInfo, info))
@@ -389,8 +384,7 @@ def get_metadata(request: Request) -> Response:
 def copy_thread(request: Request) -> Response:
     """Copy a thread with all its checkpoints."""
     wanted: Copy = request.state.body
-    threads = services_of(request).threads(tenant_of(request))
-    if not threads.copy_thread(request.path_params["thread_id"], wanted.to):
+    if not stores_of(request).threads.copy_thread(request.path_params["thread_id"], wanted.to):
         raise not_found("thread")
     return answer({"thread_id": wanted.to})
 
@@ -399,17 +393,15 @@ def copy_thread(request: Request) -> Response:
 def search(request: Request) -> Response:
     """Search conversations by words."""
     asked: SearchQuery = request.state.query
-    threads = services_of(request).threads(tenant_of(request))
-    return answer({"hits": threads.search(asked.q, asked.limit)})
+    return answer({"hits": stores_of(request).threads.search(asked.q, asked.limit)})
 
 
 @ENDPOINTS.add("GET", "/metadata", query=PairQuery, answer=Checkpoints, without_tables={"checkpoints": []})
 def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
-    threads = services_of(request).threads(tenant_of(request))
     value = value_of(asked.value)
-    found = threads.query_by_metadata(asked.key, value, asked.limit)
+    found = stores_of(request).threads.query_by_metadata(asked.key, value, asked.limit)
     return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in found]})
 
 
@@ -417,5 +409,4 @@ def query_metadata(request: Request) -> Response:
 def vacuum(request: Request) -> Response:
     """Remove old threads, and old checkpoints of the others."""
     wanted: Vacuum = request.state.body
-    threads = services_of(request).threads(tenant_of(request))
-    return answer({"removed": threads.vacuum(wanted.older_than_days)})
+    return answer({"removed": stores_of(request).threads.vacuum(wanted.older_than_days)})

@@ -18,12 +18,12 @@ from ...families.inspection.sources import ThreadChanges
 from ...families.registry import changes_of, families, find_family
 from ...inspection.blocking import SyncInspector
 from ..problems import invalid, not_found
-from ..services import services_of, tenant_of
+from ..services import services_of, stores_of, tenant_of
 
 
 def inspector_of(request: Request) -> SyncInspector:
     """Return the inspector of the caller's tenant."""
-    return services_of(request).inspector(tenant_of(request))
+    return stores_of(request).inspector
 
 
 def config_of(request: Request) -> MySQLConfig:

@@ -18,7 +18,7 @@ from ...errors import LocusMySQLError
 from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
-from ..services import Services, services_of, tenant_of
+from ..services import Services, services_of, stores_of, tenant_of
 from .common import EventsQuery, family_of
 from .rendering import HEADERS
 
@@ -56,7 +56,7 @@ class ChangePoller:
     """
 
     def __init__(self, services: Services, tenant: str, interval_s: float) -> None:
-        self.inspector = services.awaited_inspector(tenant)
+        self.inspector = services.of(tenant).awaited_inspector
         self.interval_s = interval_s
         self.viewers: Counter[ThreadKey] = Counter()
         #: The marker of each thread; an empty text if the thread was deleted.
@@ -107,7 +107,7 @@ class Live:
         seen = request.headers.get("last-event-id") or query.seen
         if not _MARKER.fullmatch(seen):
             raise invalid("Last-Event-ID is not the id of an event.")
-        existing = await services_of(request).awaited_inspector(tenant_of(request)).families()
+        existing = await stores_of(request).awaited_inspector.families()
         if family not in existing:
             raise not_found("thread")
         mine = self.watches.get(tenant_of(request))
