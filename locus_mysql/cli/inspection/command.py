@@ -269,6 +269,26 @@ async def pages(read: Callable[[str | None], Awaitable[Page[T]]], cursor: str | 
         backoff.compare(cursor)
 
 
+async def collect(read: Callable[..., Awaitable[Page[T]]], limit: int, cursor: str | None) -> Page[T]:
+    """Return entries of a list as one page.
+
+    Args:
+        read: Returns a page, from its ``limit`` and ``cursor``.
+        limit: The maximum number of entries.
+        cursor: The cursor of the first page.
+    """
+    entries: list[T] = []
+
+    def read_next(after: str | None) -> Awaitable[Page[T]]:
+        return read(limit=min(limit - len(entries), PAGE), cursor=after)
+
+    async for page in pages(read_next, cursor):
+        entries += page.items
+        if len(entries) == limit:
+            break
+    return Page(entries, page.cursor)
+
+
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"(?:[0-9]+[smhdw])+")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")

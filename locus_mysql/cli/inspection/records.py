@@ -6,6 +6,7 @@ import argparse
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ...errors import NotFound
@@ -19,7 +20,7 @@ from ...families.working.storages.mysql_operations import WorkingOperations
 from ...inspection.inspector import Inspector
 from ...runtime.generators import drive_awaited
 from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify, sanitize_line
-from .command import PAGE, Clock, add_output, confirm, format_size, look
+from .command import Clock, add_output, collect, confirm, format_size, look
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
 
@@ -90,10 +91,8 @@ class Memories(Records):
 
     async def page(self, inspector: Inspector, arguments: argparse.Namespace) -> Page[Any]:
         """Read a page of namespaces, or of items."""
-        limit, cursor = min(arguments.limit, PAGE), arguments.cursor
-        if not arguments.namespace:
-            return await inspector.namespaces(limit=limit, cursor=cursor)
-        return await inspector.items(arguments.namespace, limit=limit, cursor=cursor)
+        read: Any = partial(inspector.items, arguments.namespace) if arguments.namespace else inspector.namespaces
+        return await collect(read, arguments.limit, arguments.cursor)
 
     def columns(self, arguments: argparse.Namespace) -> Sequence[Column]:
         """Return the columns of namespaces, or of items."""
@@ -143,8 +142,7 @@ class Sessions(Records):
 
     async def page(self, inspector: Inspector, arguments: argparse.Namespace) -> Page[Any]:
         """Read a page of sessions."""
-        limit = min(arguments.limit, PAGE)
-        return await inspector.sessions(limit=limit, cursor=arguments.cursor, pattern=arguments.pattern)
+        return await collect(partial(inspector.sessions, pattern=arguments.pattern), arguments.limit, arguments.cursor)
 
     def columns(self, arguments: argparse.Namespace) -> Sequence[Column]:
         """Return the columns of sessions."""

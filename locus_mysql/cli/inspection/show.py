@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...errors import NotFound, UsageError
@@ -25,7 +26,6 @@ from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, add_limit, at_least_one
 from .command import (
-    PAGE,
     ROOM_FOR_TIMES,
     TIME_HELP,
     Clock,
@@ -33,12 +33,12 @@ from .command import (
     add_namespace,
     add_thread,
     checkpoint_at,
+    collect,
     find_thread,
     format_size,
     look,
     named,
     of_checkpoint,
-    pages,
 )
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
@@ -110,17 +110,8 @@ def history(arguments: argparse.Namespace) -> int:
 
     async def find(inspector: Inspector) -> Page[CheckpointRow]:
         thread = await find_thread(inspector, arguments.thread, arguments.family)
-        rows: list[CheckpointRow] = []
-
-        def read(cursor: str | None) -> Awaitable[Page[CheckpointRow]]:
-            limit = min(arguments.limit - len(rows), PAGE)
-            return inspector.history(thread.family, thread.thread_id, limit=limit, cursor=cursor)
-
-        async for page in pages(read, arguments.cursor):
-            rows += page.items
-            if len(rows) == arguments.limit:
-                break
-        return Page(rows, page.cursor)
+        read = partial(inspector.history, thread.family, thread.thread_id)
+        return await collect(read, arguments.limit, arguments.cursor)
 
     page = look(arguments, find)
     if arguments.json:

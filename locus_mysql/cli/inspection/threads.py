@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Awaitable, Sequence, Sized
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ...errors import LocusMySQLError, NotFound
@@ -16,20 +17,19 @@ from ...inspection.inspector import Inspector
 from ...runtime.counting import counted
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
 from .command import (
-    PAGE,
     ROOM_FOR_TIMES,
     TIME_HELP,
     Clock,
     add_inspection,
     add_namespace,
     add_thread,
+    collect,
     confirm,
     families_of,
     find_thread,
     format_size,
     look,
     named,
-    pages,
     size_of,
 )
 from .screen import Column, Screen, Segment, write_json
@@ -69,17 +69,9 @@ def threads(arguments: argparse.Namespace) -> int:
         ends: list[str | None] = []
         families = await families_of(inspector, arguments.family)
         for family in families:
-            rows: list[ThreadRow] = []
-
-            def read(cursor: str | None, family: str = family, rows: Sized = rows) -> Awaitable[Page[ThreadRow]]:
-                limit = min(arguments.limit - len(rows), PAGE)
-                return inspector.threads(family, limit=limit, cursor=cursor, **wanted)
-
-            async for page in pages(read, arguments.cursor):
-                rows += page.items
-                if len(rows) == arguments.limit:
-                    break
-            found += rows
+            read = partial(inspector.threads, family, **wanted)
+            page = await collect(read, arguments.limit, arguments.cursor)
+            found += page.items
             ends.append(page.cursor)
         found.sort(key=lambda row: row.updated_at, reverse=True)
         more = any(ends) or len(found) > arguments.limit
