@@ -45,8 +45,8 @@ BACKLOG = 2_048
 #: for closing connections.
 END_S = 10.0
 
-#: Seconds for which a worker may not react before it is replaced, and in which it must start.
-WORKER_S = 30
+#: Seconds for which a worker may not react before it is replaced; and in which it must start, on a busy machine.
+WORKER_S, START_S = 30, 300
 
 #: Seconds for which a thread may hold Python's global lock while others wait. With the default, 5 ms, a request that
 #: passes through several threads would wait ten times as long behind busy ones.
@@ -181,7 +181,7 @@ class _Workers(Multiprocess):
     def init_processes(self) -> None:
         """Start the workers."""
         super().init_processes()
-        if all(one.wait_until_ready(WORKER_S, self.should_exit) for one in self.processes):
+        if all(one.wait_until_ready(START_S, self.should_exit) for one in self.processes):
             self._ready()
 
 

@@ -13,8 +13,9 @@ import pytest
 
 from locus_mysql import CheckpointStore, Database
 from locus_mysql.inspection.inspector import Inspector
+from locus_mysql.server import application
 from locus_mysql.server.application import create_app
-from locus_mysql.server.pages import endpoints, live
+from locus_mysql.server.pages import live
 from locus_mysql.server.routing import Authenticate
 from locus_mysql.server.tokens import Tokens, new_token
 
@@ -48,7 +49,7 @@ class Looks:
             looks.asked.append(list(watched))
             return await changed(self, watched)
 
-        monkeypatch.setattr(endpoints, "Live", Quick)
+        monkeypatch.setattr(application, "Live", Quick)
         monkeypatch.setattr(Inspector, "changed", counted)
 
     @property
