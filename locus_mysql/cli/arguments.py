@@ -22,11 +22,6 @@ from ..suggestions import did_you_mean
 
 OK, FAILED, WRONG = 0, 1, 2
 
-
-class WrongArgument(InvalidInput):
-    """An argument cannot be understood. The exit code is that of argparse."""
-
-
 _DSN_HELP = (
     "mysql://user:password@host:port/database?option=value. Better in the environment as LOCUS_MYSQL_DSN, where "
     "other users of the machine cannot read the password"
@@ -37,6 +32,38 @@ SCOPE_HELP = (
     "the fields of memU's user model, joined by commas, with ':int', ':bool', ':uuid' or ':datetime' after "
     "each that is not text"
 )
+
+#: The exit code that a shell reports for a process that SIGPIPE ended.
+PIPE_CLOSED = 128 + 13
+
+#: Unicode has a picture character for each C0 control and DEL.
+_PICTURES = {**{code: chr(0x2400 + code) for code in range(0x20)}, 0x7F: "\u2421"}
+
+# C1 controls, soft hyphen, direction marks and overrides, zero-width characters, line separators, fillers, lone
+# surrogates, variation selectors beyond the common ones, tags, private noncharacters. Joiners (U+200C, U+200D) stay, as
+# languages and emoji need them.
+_UNSEEN = (
+    r"\x80-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    r"\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+
+_HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f{_UNSEEN}]")
+
+_HARMFUL_IN_A_LINE = re.compile(rf"[\x00-\x1f\x7f{_UNSEEN}]")
+
+_HARMFUL_IN_JSON = re.compile(rf"[\x7f{_UNSEEN}]")
+
+#: More than four combining marks on one character could cover the lines around it.
+_MARKS = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f"
+    r"\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+
+_TAB = "    "
+
+
+class WrongArgument(InvalidInput):
+    """An argument cannot be understood. The exit code is that of argparse."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -138,10 +165,6 @@ def notify(text: str) -> None:
     print(sanitize(text), file=sys.stderr, flush=True)
 
 
-#: The exit code that a shell reports for a process that SIGPIPE ended.
-PIPE_CLOSED = 128 + 13
-
-
 def discard(stream: IO[str]) -> None:
     """Redirect a stream to the null device, so that the interpreter reports no error when it flushes it at exit."""
     try:
@@ -150,29 +173,6 @@ def discard(stream: IO[str]) -> None:
         os.close(nowhere)
     except (OSError, io.UnsupportedOperation):
         return
-
-
-#: Unicode has a picture character for each C0 control and DEL.
-_PICTURES = {**{code: chr(0x2400 + code) for code in range(0x20)}, 0x7F: "\u2421"}
-
-# C1 controls, soft hyphen, direction marks and overrides, zero-width characters, line separators, fillers, lone
-# surrogates, variation selectors beyond the common ones, tags, private noncharacters. Joiners (U+200C, U+200D) stay, as
-# languages and emoji need them.
-_UNSEEN = (
-    r"\x80-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    r"\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-_HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f{_UNSEEN}]")
-_HARMFUL_IN_A_LINE = re.compile(rf"[\x00-\x1f\x7f{_UNSEEN}]")
-_HARMFUL_IN_JSON = re.compile(rf"[\x7f{_UNSEEN}]")
-
-#: More than four combining marks on one character could cover the lines around it.
-_MARKS = re.compile(
-    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f"
-    r"\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
-)
-
-_TAB = "    "
 
 
 def sanitize(text: str) -> str:

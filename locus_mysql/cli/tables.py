@@ -23,6 +23,9 @@ from .arguments import OK, SCOPE_HELP, add_prefix, fields_of, options_of
 
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
 
+#: A prefix with which tables are named to find out the rest of their names.
+_PROBE = "probe_"
+
 
 def add_family(parser: argparse.ArgumentParser, known: Iterable[Family], *, scoped: bool = False) -> None:
     """Add ``--family``, and ``--scope`` for memU's user model.
@@ -151,10 +154,6 @@ def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_i
     if isinstance(found, HasUserModel):
         found = found.with_fields(fields_of(scope))
     return [found.schema(config)]
-
-
-#: A prefix with which tables are named to find out the rest of their names.
-_PROBE = "probe_"
 
 
 async def existing_families(database: Database, name: str | None) -> list[Family]:

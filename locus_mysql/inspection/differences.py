@@ -42,6 +42,19 @@ SETS = ("tool_loop_read_only_tools", "terminal_tools")
 _WORDS = re.compile(r"\w+")
 _IDENTIFIER = re.compile(r"[^\W\d][\w-]*")
 
+#: Characters of texts that are compared; longer ones are shown whole.
+LONGEST = 20_000
+
+#: Characters of unchanged text shown on each side of a change, and the length from which the rest is folded.
+AROUND, FOLDED_FROM = 80, 240
+
+#: A line, and a word, a run of blanks or a sign.
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+
+_TOKENS = re.compile(r"\w+|[^\S\n]+|[^\w]")
+
+PieceKind: TypeAlias = Literal["same", "removed", "added", "folded"]
+
 
 class _Comparing:
     """Intermediate results and the remaining budget of a comparison of two values."""
@@ -228,19 +241,6 @@ def _without(state: Mapping[str, Any], messages_path: Sequence[str]) -> Mapping[
     if not more:
         return {key: value for key, value in state.items() if key != name}
     return {key: _without(value, more) if key == name else value for key, value in state.items()}
-
-
-#: Characters of texts that are compared; longer ones are shown whole.
-LONGEST = 20_000
-
-#: Characters of unchanged text shown on each side of a change, and the length from which the rest is folded.
-AROUND, FOLDED_FROM = 80, 240
-
-#: A line, and a word, a run of blanks or a sign.
-_LINES = re.compile(r"[^\n]*\n|[^\n]+")
-_TOKENS = re.compile(r"\w+|[^\S\n]+|[^\w]")
-
-PieceKind: TypeAlias = Literal["same", "removed", "added", "folded"]
 
 
 class Piece(NamedTuple):

@@ -26,6 +26,14 @@ _LONGEST = 1024
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="locus-mysql", Basic realm="locus-mysql", charset="UTF-8"'}
 
+#: Methods that change nothing.
+_SAFE = frozenset({"GET", "HEAD"})
+
+#: The default ports of schemes.
+_PORTS = {"http": 80, "https": 443}
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+
 
 def by_header(tokens: Tokens | None, anyone: Caller) -> Authenticate:
     """Return a function that identifies a caller by ``Bearer TOKEN``, or ``Basic`` with the token as the password.
@@ -68,15 +76,6 @@ def secret_of(header: str) -> str | None:
     except (binascii.Error, ValueError):
         return None
     return user_and_password.partition(":")[2] or None
-
-
-#: Methods that change nothing.
-_SAFE = frozenset({"GET", "HEAD"})
-
-#: The default ports of schemes.
-_PORTS = {"http": 80, "https": 443}
-
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 
 
 def host_of(header: str) -> str | None:

@@ -46,6 +46,10 @@ from .routing import Endpoint, Group, path_of
 
 T = TypeVar("T")
 
+#: Seconds for which large work waits before each step: about as long as a small request takes, so that it need not wait
+#: for a long call each time that it takes Python's lock.
+LET_OTHERS_S = 0.005
+
 
 class Dispatcher:
     """Carries out requests.
@@ -200,11 +204,6 @@ def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
     else:
         words = loggable(error)
     REQUESTS.error("Request %s failed: %s", request_id, words)
-
-
-#: Seconds for which large work waits before each step: about as long as a small request takes, so that it need not wait
-#: for a long call each time that it takes Python's lock.
-LET_OTHERS_S = 0.005
 
 
 class Turns:

@@ -29,6 +29,49 @@ from .bodies import answer
 from .problems import Problem, problem_of, try_later
 from .routing import Authenticate, Endpoint
 
+#: Seconds for which a result is reused. Any client may send the request, so it must not load the database.
+KEPT_S = 1.0
+
+#: Seconds for which the result for the tables is reused.
+TABLES_KEPT_S = 30.0
+
+#: Time limit for the database's answer, in seconds. A load balancer does not wait as long as a call does.
+PATIENCE_S = 5.0
+
+#: Who may read the metrics: callers with a token, or everyone.
+MetricsAccess: TypeAlias = Literal["token", "open"]
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+#: Upper bounds of the buckets of request durations, in seconds.
+BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
+
+#: Seconds for which the sizes of tables are reused.
+SIZES_KEPT_S = 60.0
+
+#: Name, type and help of each metric; the names of counters end in ``_total``.
+METRICS = {
+    "locus_mysql_info": ("gauge", "1, with the version of the package."),
+    "locus_mysql_http_requests_total": ("counter", "Answered requests by method, path template and status."),
+    "locus_mysql_http_request_duration_seconds": ("histogram", "Seconds until an answer was ready to be sent."),
+    "locus_mysql_database_up": ("gauge", "1 if the database answered the query for the sizes of tables, else 0."),
+    "locus_mysql_pool_connections": ("gauge", "Open connections of this worker, used and idle."),
+    "locus_mysql_pool_connections_max": ("gauge", "The most connections of this worker's pool (pool_size)."),
+    "locus_mysql_pool_waiting": ("gauge", "Calls that wait for a connection."),
+    "locus_mysql_connections_opened_total": ("counter", "Connections opened."),
+    "locus_mysql_connections_lost_total": ("counter", "Connections dropped because they, or their server, failed."),
+    "locus_mysql_round_trips_total": ("counter", "Packets sent to the database, answered or not."),
+    "locus_mysql_retries_total": ("counter", "Batches sent again after a lost connection, a deadlock or a lock wait."),
+    "locus_mysql_cache_lookups_total": ("counter", "Look-ups in the caches of states and of embeddings."),
+    "locus_mysql_sent_bytes_total": ("counter", "Bytes of commands sent to the database."),
+    "locus_mysql_received_bytes_total": ("counter", "Bytes of answers received from the database."),
+    "locus_mysql_table_rows": ("gauge", "Rows of each table as MySQL estimates them, of all tenants."),
+    "locus_mysql_table_bytes": ("gauge", "Bytes of each table with its indexes, as MySQL estimates them."),
+}
+
+#: Values of a metric: its suffix, its labels, and the number.
+Sample: TypeAlias = tuple[str, Mapping[str, object], float]
+
 
 class Healthy(BaseModel):
     """The answer of a healthy service: its database answers and accepts writes."""
@@ -53,16 +96,6 @@ def health_endpoint(probe: HealthProbe, authenticate: Authenticate) -> Endpoint:
 
     summary = "Check that the database responds and accepts writes, and that the token, if one is sent, is valid"
     return Endpoint("GET", "/health", health, "open", summary, answer=Healthy)
-
-
-#: Seconds for which a result is reused. Any client may send the request, so it must not load the database.
-KEPT_S = 1.0
-
-#: Seconds for which the result for the tables is reused.
-TABLES_KEPT_S = 30.0
-
-#: Time limit for the database's answer, in seconds. A load balancer does not wait as long as a call does.
-PATIENCE_S = 5.0
 
 
 class HealthProbe:
@@ -136,12 +169,6 @@ def _check(config: ConnectionOptions, schema: Schema) -> Operation[None]:
         return
 
 
-#: Who may read the metrics: callers with a token, or everyone.
-MetricsAccess: TypeAlias = Literal["token", "open"]
-
-_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
 def metrics_endpoint(metrics: Metrics, access: MetricsAccess) -> Endpoint:
     """Return the endpoint.
 
@@ -155,36 +182,6 @@ def metrics_endpoint(metrics: Metrics, access: MetricsAccess) -> Endpoint:
 
     summary = "The state of the service in Prometheus' text format"
     return Endpoint("GET", "/metrics", text, "open" if access == "open" else "read", summary)
-
-
-#: Upper bounds of the buckets of request durations, in seconds.
-BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)
-
-#: Seconds for which the sizes of tables are reused.
-SIZES_KEPT_S = 60.0
-
-#: Name, type and help of each metric; the names of counters end in ``_total``.
-METRICS = {
-    "locus_mysql_info": ("gauge", "1, with the version of the package."),
-    "locus_mysql_http_requests_total": ("counter", "Answered requests by method, path template and status."),
-    "locus_mysql_http_request_duration_seconds": ("histogram", "Seconds until an answer was ready to be sent."),
-    "locus_mysql_database_up": ("gauge", "1 if the database answered the query for the sizes of tables, else 0."),
-    "locus_mysql_pool_connections": ("gauge", "Open connections of this worker, used and idle."),
-    "locus_mysql_pool_connections_max": ("gauge", "The most connections of this worker's pool (pool_size)."),
-    "locus_mysql_pool_waiting": ("gauge", "Calls that wait for a connection."),
-    "locus_mysql_connections_opened_total": ("counter", "Connections opened."),
-    "locus_mysql_connections_lost_total": ("counter", "Connections dropped because they, or their server, failed."),
-    "locus_mysql_round_trips_total": ("counter", "Packets sent to the database, answered or not."),
-    "locus_mysql_retries_total": ("counter", "Batches sent again after a lost connection, a deadlock or a lock wait."),
-    "locus_mysql_cache_lookups_total": ("counter", "Look-ups in the caches of states and of embeddings."),
-    "locus_mysql_sent_bytes_total": ("counter", "Bytes of commands sent to the database."),
-    "locus_mysql_received_bytes_total": ("counter", "Bytes of answers received from the database."),
-    "locus_mysql_table_rows": ("gauge", "Rows of each table as MySQL estimates them, of all tenants."),
-    "locus_mysql_table_bytes": ("gauge", "Bytes of each table with its indexes, as MySQL estimates them."),
-}
-
-#: Values of a metric: its suffix, its labels, and the number.
-Sample: TypeAlias = tuple[str, Mapping[str, object], float]
 
 
 class Metrics:

@@ -30,22 +30,6 @@ from ..errors import ConfigError
 from ..runtime.arguments import check_tenant
 from ..runtime.regular_files import read_regular
 
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The sender of a request, as its token identifies it.
-
-    Args:
-        name: The name in the token's entry; for the log, never shown to other callers.
-        tenant: The only tenant whose threads, memories and sessions it sees.
-        may_write: Whether it may change them.
-    """
-
-    name: str
-    tenant: str
-    may_write: bool
-
-
 #: INFO: the file of tokens was read again. WARNING: it lists no token any more. ERROR, each minute: it cannot be read,
 #: so the tokens read before stay valid.
 TOKENS = logging.getLogger("locus_mysql.tokens")
@@ -63,6 +47,22 @@ LOG_AGAIN_S = 60.0
 MAX_FILE_BYTES = 1 << 24
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_ADVICE = "`python -m locus_mysql token` makes a token and prints its entry."
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request, as its token identifies it.
+
+    Args:
+        name: The name in the token's entry; for the log, never shown to other callers.
+        tenant: The only tenant whose threads, memories and sessions it sees.
+        may_write: Whether it may change them.
+    """
+
+    name: str
+    tenant: str
+    may_write: bool
 
 
 class TokenEntry(BaseModel):
@@ -213,9 +213,6 @@ def entries_of(text: str, what: str) -> Sequence[TokenEntry]:
     if len({entry.sha256 for entry in listed.token}) < len(listed.token):
         raise ConfigError(f"{what}: the same token is listed twice.")
     return listed.token
-
-
-_ADVICE = "`python -m locus_mysql token` makes a token and prints its entry."
 
 
 class NewToken(NamedTuple):

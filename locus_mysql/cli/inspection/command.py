@@ -29,6 +29,18 @@ PAGE = 1_000
 #: The smallest width of a terminal on which lists show times beside ages.
 ROOM_FOR_TIMES = 72
 
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+_AGO = re.compile(r"(?:[0-9]+[smhdw])+")
+
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)b?", re.IGNORECASE)
+
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+TIME_HELP = "3:12, 2026-11-22 03:12, an ISO time with its zone, or an age such as 90s, 15m, 2h30m, 3d"
+
 
 def add_inspection(parser: argparse.ArgumentParser, *, all_families: bool = False) -> None:
     """Add the arguments that select tables and the form of the output.
@@ -287,15 +299,6 @@ async def collect(read: Callable[..., Awaitable[Page[T]]], limit: int, cursor: s
         if len(entries) == limit:
             break
     return Page(entries, page.cursor)
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_AGO = re.compile(r"(?:[0-9]+[smhdw])+")
-_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,6}))?)?")
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)b?", re.IGNORECASE)
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-
-TIME_HELP = "3:12, 2026-11-22 03:12, an ISO time with its zone, or an age such as 90s, 15m, 2h30m, 3d"
 
 
 def zone_of(name: str) -> tzinfo | None:

@@ -48,6 +48,26 @@ _METADATA_LIMIT = 60
 #: The smallest width of a terminal on which lists show metadata.
 _ROOM_FOR_METADATA = 110
 
+STYLES: Mapping[str, str] = {
+    "user": "bold cyan",
+    "assistant": "bold green",
+    "system": "bold yellow",
+    "developer": "bold yellow",
+    "tool": "bold magenta",
+}
+
+#: The maximum number of characters shown of a message, and of the arguments or the result of a call. ``--full`` shows
+#: all.
+TEXT_LIMIT, TOOL_LIMIT = 4_000, 600
+
+#: The maximum number of characters of a value in one line.
+VALUE_LIMIT = 300
+
+#: The exit codes of diff.
+SAME, DIFFERENT, TROUBLE = 0, 1, 2
+
+_ADDED, _REMOVED = "green", "red"
+
 
 def add_show(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``show``."""
@@ -201,22 +221,6 @@ def _metadata(row: CheckpointRow, screen: Screen) -> str:
     return one_line(row.metadata, limit=_METADATA_LIMIT if screen.terminal else None) if row.metadata else ""
 
 
-STYLES: Mapping[str, str] = {
-    "user": "bold cyan",
-    "assistant": "bold green",
-    "system": "bold yellow",
-    "developer": "bold yellow",
-    "tool": "bold magenta",
-}
-
-#: The maximum number of characters shown of a message, and of the arguments or the result of a call. ``--full`` shows
-#: all.
-TEXT_LIMIT, TOOL_LIMIT = 4_000, 600
-
-#: The maximum number of characters of a value in one line.
-VALUE_LIMIT = 300
-
-
 def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
     """Show messages, with the results of tools beside their calls."""
     with_calls = shown_with_calls(messages)
@@ -267,12 +271,6 @@ def _show_call(screen: Screen, call: ToolCall, *, full: bool) -> None:
         screen.block(f"{back} failed: {call.error}", "red", indent=4, limit=limit)
     if call.result is not None:
         screen.block(f"{back} {call.result}", "dim", indent=4, limit=limit)
-
-
-#: The exit codes of diff.
-SAME, DIFFERENT, TROUBLE = 0, 1, 2
-
-_ADDED, _REMOVED = "green", "red"
 
 
 def add_diff(parser: argparse.ArgumentParser) -> None:

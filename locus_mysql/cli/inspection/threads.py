@@ -34,6 +34,9 @@ from .command import (
 )
 from .screen import Column, Screen, Segment, write_json
 
+#: Characters of the longest bar, and of the text beside it on a narrow terminal.
+_BAR, _BESIDE = 30, 50
+
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``threads``."""
@@ -192,10 +195,6 @@ def _show_hit(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) ->
         offset = found.end()
     screen.line(*pieces, Segment(hit.snippet[offset:]))
     screen.line("")
-
-
-#: Characters of the longest bar, and of the text beside it on a narrow terminal.
-_BAR, _BESIDE = 30, 50
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:

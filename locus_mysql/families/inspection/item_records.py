@@ -9,6 +9,9 @@ from typing import Any
 
 from ...dialect.inspection import CreatedRow
 
+#: Items whose times of creation are counted by day. Families without threads have no index by time.
+EXAMINED = 50_000
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRow:
@@ -82,10 +85,6 @@ class ItemHit:
 
     item: ItemRow
     score: float
-
-
-#: Items whose times of creation are counted by day. Families without threads have no index by time.
-EXAMINED = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,9 @@ _NUMBERS: Mapping[int, struct.Struct] = {
 }
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
+#: Shown in place of a value whose checksum is wrong.
+DAMAGED = "<damaged: its checksum is wrong>"
+
 
 class Unreadable(ValueError):
     """The bytes are not msgpack, are truncated, or are nested too deep."""
@@ -360,10 +363,6 @@ def _key_text(key: Any) -> str:
     if key is None or isinstance(key, bool):
         return {None: "null", True: "true", False: "false"}[key]
     return str(key)[:200]
-
-
-#: Shown in place of a value whose checksum is wrong.
-DAMAGED = "<damaged: its checksum is wrong>"
 
 
 def metadata_of(text: object) -> tuple[dict[str, Any], str | None]:

@@ -45,6 +45,17 @@ RECENT_CHECKPOINTS, RECENT_THREADS = 20, 1_000
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
+#: The types of the keys that identify a position in an order.
+Key: TypeAlias = str | int | bool | datetime
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_MICROSECOND = timedelta(microseconds=1)
+
+#: The numbers that a server compares without an error.
+_NUMBERS = range(-(2**53), 2**53)
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadFilter:
     """A filter of threads.
@@ -196,16 +207,6 @@ class ThreadChanges(Protocol):
             ThreadExists: The target has checkpoints.
             InvalidInput: The family cannot branch.
         """
-
-
-#: The types of the keys that identify a position in an order.
-Key: TypeAlias = str | int | bool | datetime
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-#: The numbers that a server compares without an error.
-_NUMBERS = range(-(2**53), 2**53)
 
 
 def to_cursor(*keys: Key) -> str:

@@ -19,6 +19,16 @@ from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_me
 
 Where: TypeAlias = str | SecretStr | MySQLConfig | Database | None
 
+#: Options that have no counterpart, and what to use here.
+_OTHER_OPTIONS = {
+    "table_name": "use table_prefix=, which names both tables",
+    "min_pool_size": "connections are opened when needed; leave it out",
+    "charset": "text is always utf8mb4; leave it out",
+    "collation": "ids are always compared by code point; leave it out",
+    "autocommit": "transactions are managed here; leave it out",
+    "use_pure": "choose the client library with driver=",
+}
+
 
 class BackendKeywords(Keywords, total=False):
     """The options as keywords, for type checkers, with the built-in backend's name for one of them."""
@@ -220,17 +230,6 @@ def _share(
         if value is not None:
             given[name] = value
     return share(where, cast(Keywords, given))
-
-
-#: Options that have no counterpart, and what to use here.
-_OTHER_OPTIONS = {
-    "table_name": "use table_prefix=, which names both tables",
-    "min_pool_size": "connections are opened when needed; leave it out",
-    "charset": "text is always utf8mb4; leave it out",
-    "collation": "ids are always compared by code point; leave it out",
-    "autocommit": "transactions are managed here; leave it out",
-    "use_pure": "choose the client library with driver=",
-}
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:

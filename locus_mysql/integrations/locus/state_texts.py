@@ -20,6 +20,9 @@ from ...runtime.exact_json import decode_json, unencodable
 #: Keys of a schema whose values are objects of the model, not schemas.
 _OPAQUE = frozenset({"cls", "config", "default", "metadata"})
 
+#: Approximate memory of a message besides its text.
+MESSAGE_BYTES = 1_000
+
 
 @cache
 def serializer_of(kind: Any) -> SchemaSerializer:
@@ -46,9 +49,6 @@ def _exact(schema: Any) -> Any:
         exact["config"] = {**schema.get("config", {}), "ser_json_inf_nan": "constants"}
     return exact
 
-
-#: Approximate memory of a message besides its text.
-MESSAGE_BYTES = 1_000
 
 _SERIALIZER = serializer_of(tuple[Message, ...])
 

@@ -40,6 +40,12 @@ FRAME_CHARS = len(INTRODUCTION) + len(BEGIN) + len(END) + 2
 AWAY = "[Working memory - automated, not from the user. It does not answer now. Go on without it.]"
 
 
+Memory: TypeAlias = WorkingMemory | SyncWorkingMemory
+
+#: The number of runs whose sessions are remembered; the least recently used are forgotten first.
+RUNS_REMEMBERED = 10_000
+
+
 class WorkingMemoryHook(HookProvider):
     """Puts the task state and the last notes of a session into each request to the model.
 
@@ -156,12 +162,6 @@ def _task(task: TaskState, room: int) -> str:
     if task.data:
         fields["data_json"] = quoted(json.dumps(task.data, ensure_ascii=False), min(DATA_CHARS, room // DATA_PART))
     return f'{{"task": {{{", ".join(f"{json.dumps(name)}: {value}" for name, value in fields.items())}}}}}'
-
-
-Memory: TypeAlias = WorkingMemory | SyncWorkingMemory
-
-#: The number of runs whose sessions are remembered; the least recently used are forgotten first.
-RUNS_REMEMBERED = 10_000
 
 
 class WorkingSessions:

@@ -42,6 +42,13 @@ SESSION = "/sessions/{session_id}"
 #: A time to live, in seconds.
 TTL = Annotated[float | None, Field(gt=0, le=TTL_LIMIT_S)]
 
+#: The content of a session that has not begun.
+NO_SESSION = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
+
+ENDPOINTS = Endpoints(WORKING)
+
+_CHECKPOINT = f"{SESSION}/checkpoints/{{checkpoint_id}}"
+
 
 class BeginsQuery(QueryParameters):
     """The query that sets a session's time to live."""
@@ -119,12 +126,6 @@ def session_of(request: Request) -> SyncWorkingMemory:
     begins = getattr(request.state, "query", None)
     ttl_seconds = begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None
     return stores_of(request).working(request.path_params["session_id"], ttl_seconds)
-
-
-#: The content of a session that has not begun.
-NO_SESSION = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
-
-ENDPOINTS = Endpoints(WORKING)
 
 
 @ENDPOINTS.add(
@@ -222,9 +223,6 @@ def append_scratchpad(request: Request) -> Response:
 def clear_scratchpad(request: Request) -> Response:
     """Remove all notes."""
     return answer({"deleted": session_of(request).clear_scratchpad()})
-
-
-_CHECKPOINT = f"{SESSION}/checkpoints/{{checkpoint_id}}"
 
 
 class NewSessionCheckpoint(Body):

@@ -43,6 +43,11 @@ MOST_LISTED = 100_000
 #: Prefixes of the paths of a thread's checkpoints, with the thread's id where the path cannot contain it.
 _PLACES = (("/threads/{thread_id}/checkpoints", None), ("/threads/checkpoints", "."), ("/checkpoints", ".."))
 
+ENDPOINTS = Endpoints(AGENTS)
+
+#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
+VACUUM = Endpoints(AGENTS)
+
 
 class NewCheckpoint(BaseModel):
     """A state to save. Unknown fields are ignored."""
@@ -329,12 +334,6 @@ class Vacuumed(Answer):
     """The number of removed checkpoints."""
 
     removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
-
-
-ENDPOINTS = Endpoints(AGENTS)
-
-#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
-VACUUM = Endpoints(AGENTS)
 
 
 @ENDPOINTS.add("GET", "/threads", query=ThreadsQuery, answer=Threads, without_tables={"threads": [], "cursor": None})

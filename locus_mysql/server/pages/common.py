@@ -20,6 +20,22 @@ from ...inspection.blocking import SyncInspector
 from ..problems import invalid, not_found
 from ..services import services_of, stores_of, tenant_of
 
+#: Sizes and ages to choose from: the value in the query, its meaning, its label.
+SIZES = {
+    "10k": (10_000, "10 KB or more"),
+    "100k": (100_000, "100 KB or more"),
+    "1m": (1_000_000, "1 MB or more"),
+    "10m": (10_000_000, "10 MB or more"),
+}
+
+AGES = {
+    "1h": (timedelta(hours=1), "in the last hour"),
+    "1d": (timedelta(days=1), "in the last 24 hours"),
+    "7d": (timedelta(days=7), "in the last 7 days"),
+    "30d": (timedelta(days=30), "in the last 30 days"),
+    "old": (timedelta(days=30), "more than 30 days ago"),
+}
+
 
 def inspector_of(request: Request) -> SyncInspector:
     """Return the inspector of the caller's tenant."""
@@ -195,22 +211,6 @@ class SessionQuery(QueryParameters):
 
     session: str
     find: str = ""
-
-
-#: Sizes and ages to choose from: the value in the query, its meaning, its label.
-SIZES = {
-    "10k": (10_000, "10 KB or more"),
-    "100k": (100_000, "100 KB or more"),
-    "1m": (1_000_000, "1 MB or more"),
-    "10m": (10_000_000, "10 MB or more"),
-}
-AGES = {
-    "1h": (timedelta(hours=1), "in the last hour"),
-    "1d": (timedelta(days=1), "in the last 24 hours"),
-    "7d": (timedelta(days=7), "in the last 7 days"),
-    "30d": (timedelta(days=30), "in the last 30 days"),
-    "old": (timedelta(days=30), "more than 30 days ago"),
-}
 
 
 def as_glob(text: str) -> str:

@@ -47,6 +47,14 @@ MOST = 100
 #: The ways to search, with their labels.
 WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
 
+PAGES = Endpoints()
+
+#: The statuses of threads that look like those of tasks.
+_LOOKS = {"waiting": "waiting", "failed": "failed", "cancelled": "failed", "completed": "done"}
+
+#: Number of sessions on a page.
+ON_A_PAGE = 100
+
 
 def text_of(value: Any) -> str:
     """Return the text of an item's value; empty if none of its fields is known to contain it."""
@@ -119,9 +127,6 @@ def namespace_tree(rows: Sequence[NamespaceRow], prefix: tuple[str, ...]) -> Nam
     return root
 
 
-PAGES = Endpoints()
-
-
 @PAGES.add("GET", "/inspect/memories", query=MemoriesQuery)
 def memories_page(request: Request) -> Response:
     """The namespaces and items in a namespace, or the hits of a search."""
@@ -181,13 +186,6 @@ def memory_page(request: Request) -> Response:
         text=text_of(found.value)[:MOST_TEXT],
         formatted=Formatter(),
     )
-
-
-#: The statuses of threads that look like those of tasks.
-_LOOKS = {"waiting": "waiting", "failed": "failed", "cancelled": "failed", "completed": "done"}
-
-#: Number of sessions on a page.
-ON_A_PAGE = 100
 
 
 class Task(NamedTuple):

@@ -63,6 +63,23 @@ HEADINGS = {
     "conflict": "The thread was changed meanwhile",
 }
 
+FILE_TYPES = {
+    "style.css": "text/css",
+    "pages.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+#: A link contains a digest of its file, so the answer never changes.
+_FILE_KEPT = "public, max-age=31536000, immutable"
+
+PAGES = Endpoints()
+
+#: The name of the cookie, and the seconds that the browser keeps it: a year.
+ZONE_COOKIE, ZONE_KEPT_S = "locus_mysql_zone", 365 * 86_400
+
+#: The name of UTC, which needs no cookie.
+NO_ZONE = "UTC"
+
 
 class NavigationEntry(NamedTuple):
     """A link at the top of each page; ``section`` is the value of pages that belong to it."""
@@ -207,16 +224,6 @@ def downloaded(value: Mapping[str, Any], name: str) -> Response:
     )
 
 
-FILE_TYPES = {
-    "style.css": "text/css",
-    "pages.js": "text/javascript",
-    "icon.svg": "image/svg+xml",
-}
-
-#: A link contains a digest of its file, so the answer never changes.
-_FILE_KEPT = "public, max-age=31536000, immutable"
-
-
 @cache
 def content_of(name: str) -> bytes:
     """Return a file's content."""
@@ -229,9 +236,6 @@ def version_of(name: str) -> str:
     return hashlib.sha256(content_of(name)).hexdigest()[:16]
 
 
-PAGES = Endpoints()
-
-
 @PAGES.add("GET", "/static/{name}", access="open", query=StaticQuery)
 async def static_file(request: Request) -> Response:
     """A static file."""
@@ -241,13 +245,6 @@ async def static_file(request: Request) -> Response:
         raise not_found("file")
     kept = _FILE_KEPT if request.state.query.v == version_of(name) else "no-cache"
     return Response(content_of(name), headers={"Cache-Control": kept}, media_type=media_type)
-
-
-#: The name of the cookie, and the seconds that the browser keeps it: a year.
-ZONE_COOKIE, ZONE_KEPT_S = "locus_mysql_zone", 365 * 86_400
-
-#: The name of UTC, which needs no cookie.
-NO_ZONE = "UTC"
 
 
 @cache

@@ -48,8 +48,9 @@ KEY_BYTES = 32
 
 #: Targets allowed after signing in: paths of this site, and nothing that a browser takes for another site.
 _LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
-
 _FORM_FIELDS = 50
+
+PAGES = Endpoints()
 
 
 class EndedSignIns:
@@ -266,9 +267,6 @@ def checked_form(request: Request) -> dict[str, str]:
             "again, and send the form from there.",
         )
     return form
-
-
-PAGES = Endpoints()
 
 
 @PAGES.add("GET", "/inspect/zone", query=OnwardQuery)

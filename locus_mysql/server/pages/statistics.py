@@ -20,6 +20,17 @@ from . import texts
 from .common import FamilyQuery, chosen, inspector_of
 from .rendering import page
 
+PAGES = Endpoints()
+
+#: Size of a chart in its own units. On the page it fills the available width.
+WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
+
+#: Numbers beyond this, and NaN, are not drawn: a stored whole number may be larger than any float.
+MOST = 1e18
+
+#: Height of a chart of bars, and the number of its days.
+BARS_HEIGHT, DAYS = 80.0, 30
+
 
 class OtherFamily(NamedTuple):
     """A family without threads.
@@ -37,9 +48,6 @@ class OtherFamily(NamedTuple):
     chart: BarChart | None
     examined: int | None
     path: str | None
-
-
-PAGES = Endpoints()
 
 
 @PAGES.add("GET", "/inspect/statistics", query=FamilyQuery)
@@ -90,16 +98,6 @@ def _without_threads(inspector: SyncInspector, family: Family, today: date) -> O
     address = f"/inspect/{family.page.name}" if isinstance(family, HasInspectorPage) else None
     examined = None if growth is None else growth.examined
     return OtherFamily(family.title, inspector.stored(family.name), chart, examined, address)
-
-
-#: Size of a chart in its own units. On the page it fills the available width.
-WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
-
-#: Numbers beyond this, and NaN, are not drawn: a stored whole number may be larger than any float.
-MOST = 1e18
-
-#: Height of a chart of bars, and the number of its days.
-BARS_HEIGHT, DAYS = 80.0, 30
 
 
 @dataclass(frozen=True, slots=True)

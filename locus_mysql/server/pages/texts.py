@@ -39,6 +39,15 @@ _UNITS = ("KB", "MB", "GB", "TB")
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
 
 
+#: Limits of the tree: number of nodes, depth, characters of each text. The JSON file has the rest.
+MOST_NODES, MOST_LEVELS, MOST_CHARACTERS = 2_000, 24, 1_000
+
+#: Number of levels unfolded at first.
+OPEN_LEVELS = 1
+
+Kind: TypeAlias = Literal["object", "array", "text", "number", "boolean", "null", "more"]
+
+
 def shown(value: object) -> Markup:
     """Return a stored text with a mark for each hidden character; with a shorter mark if there are very many."""
     text, count = _HIDDEN.subn(_mark, str(escape(str(value))), MOST_MARKS)
@@ -192,15 +201,6 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "cut": cut,
     "plural": plural,
 }
-
-
-#: Limits of the tree: number of nodes, depth, characters of each text. The JSON file has the rest.
-MOST_NODES, MOST_LEVELS, MOST_CHARACTERS = 2_000, 24, 1_000
-
-#: Number of levels unfolded at first.
-OPEN_LEVELS = 1
-
-Kind: TypeAlias = Literal["object", "array", "text", "number", "boolean", "null", "more"]
 
 
 @dataclass(slots=True)

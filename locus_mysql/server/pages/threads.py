@@ -45,8 +45,10 @@ from .sign_in import checked_form
 #: Number of threads on a page.
 ON_A_PAGE = 50
 
-
 PAGES = Endpoints()
+
+#: Number of hits on a page.
+MOST_HITS = 50
 
 
 @PAGES.add("GET", "/", query=ThreadsQuery)
@@ -95,10 +97,6 @@ def threads_page(request: Request) -> Response:
         sizes=SIZES,
         ages=AGES,
     )
-
-
-#: Number of hits on a page.
-MOST_HITS = 50
 
 
 @PAGES.add("GET", "/inspect/search", query=SearchQuery)
