@@ -168,8 +168,7 @@ def test_a_list_of_several_families_reports_that_there_are_more_threads(
 def test_more_than_a_page_is_listed_page_by_page(
     config: MySQLConfig, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locus_mysql.cli.inspection.threads.PAGE", 2)
-    monkeypatch.setattr("locus_mysql.cli.inspection.show.PAGE", 2)
+    monkeypatch.setattr("locus_mysql.cli.inspection.command.PAGE", 2)
     with SyncCheckpointStore(config) as store:
         for number in range(5):
             store.save(f"t{number}", {})
