@@ -14,7 +14,6 @@ from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
-from locus_mysql.dialect.graphs.dialect import GraphDialect
 from locus_mysql.dialect.memories.dialect import MemoryDialect
 from locus_mysql.dialect.memories.filters import ItemFilter
 from locus_mysql.dialect.memories.maintenance import MaintenanceStatements
@@ -27,15 +26,39 @@ from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.families.graphs.statements import inspection, loading, moving, removing, saving, threads
+from locus_mysql.families.graphs.statements.dialect import graph_dialect
+
+from .declared import Choices, declared, made
 
 #: The dialect of each folder in ``dialect``.
 DIALECTS: Mapping[str, Dialect] = {
     "checkpoints": CheckpointDialect("p_"),
-    "graphs": GraphDialect("p_"),
+    "graphs": graph_dialect("p_"),
     "memories": MemoryDialect("p_"),
     "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
     "transcripts": TranscriptDialect("p_"),
     "working": WorkingDialect("p_"),
+}
+
+#: The packages of families whose modules declare their statements, and the choices of the pieces of these.
+DECLARED: Mapping[str, tuple[str, Choices]] = {
+    "graphs": (
+        "locus_mysql.families.graphs",
+        {
+            "after": ("", threads.AFTER),
+            "base": ("", "{BASE_IS_THERE}"),
+            "chosen": (loading.NEWEST, loading.NAMED, loading.SEVERAL, moving.NEXT),
+            "conditions": ("",),
+            "holds": ("", inspection.HOLDS),
+            "known": ("", loading.NOT_KNOWN),
+            "namespace": ("", removing.OF_NAMESPACE),
+            "number": (saving.IF_TAKEN, saving.UNLESS_RECORDED),
+            "table": ("{checkpoints}", "{parts}"),
+            "task": ("", loading.OF_TASK),
+            "then": (saving.KEEP, saving.KEEP_FIRST, saving.KEEP_LAST),
+        },
+    ),
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
@@ -113,9 +136,12 @@ def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]
 
 
 def every_statement() -> Iterator[tuple[str, str, Statement]]:
-    """Yield the family's folder, the name of the method and the statement."""
+    """Yield the family's folder, the name of the method or of the declaration, and the statement."""
     for folder, dialect in DIALECTS.items():
         parts = [getattr(dialect, name) for name in dir(dialect) if not name.startswith("_")]
         for owner in parts:
             if isinstance(owner, Statements | Schema):
                 yield from ((folder, *found) for found in statements_of(owner))
+    for folder, (package, choices) in DECLARED.items():
+        for name, statement in declared(package):
+            yield from ((folder, name, one) for one in made(DIALECTS[folder], statement, choices))
