@@ -218,7 +218,7 @@ class MovingOperations:
 
     def _next(self, thread_id: str, after: int, limit: int) -> Query[LoadedRow]:
         """Return the query for checkpoints with a seq above this, oldest first, with their parts and writes."""
-        key, pieces = ThreadKey(self._tenant, thread_id), {"chosen": moving.NEXT, "known": ""}
+        key, pieces = ThreadKey(self._tenant, thread_id), {"chosen": moving.NEXT, "cached": ""}
         return READ_SEVERAL(self._sql, key, after=after, limit=limit, pieces=pieces)
 
     def _decoded(self, thread_id: str, rows: Sequence[LoadedRow]) -> list[Decoded]:

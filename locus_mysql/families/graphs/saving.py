@@ -27,10 +27,10 @@ from .payload import (
     Content,
     checkpoint_identity,
     naming_checkpoint,
+    number_parts,
     pack,
     pack_write,
     part_identity,
-    resolved,
     seal,
     stored_thread,
     unpack,
@@ -158,7 +158,7 @@ class Saving:
             epoch = results.rows(insertion.epoch)[0].epoch
         assert epoch  # noqa: S101 - for the type checker: it was known, or read
         content, row = encoded.content, encoded.row
-        values = resolved(content.values, insertion.apart + numbered.last_insert_id)
+        values = number_parts(content.values, insertion.apart + numbered.last_insert_id)
         saved = Base(epoch, row.checkpoint_key, new.token, values, encoded.bodies, content.snapshots)
         self._cache.remember(key, row.ns_key, saved)
 
@@ -209,9 +209,9 @@ class Saving:
             return None
         key = ThreadKey(tenant, thread_id)
         ns_key, checkpoint_key = keys.ns_key(ns), keys.checkpoint_key(ns, checkpoint_id)
-        known = self._cache.base(key, ns_key, checkpoint_key)
-        if known is not None:
-            return known
+        cached = self._cache.base(key, ns_key, checkpoint_key)
+        if cached is not None:
+            return cached
         rows = yield from fetch(loading.BASE(self._sql, key, checkpoint_key=checkpoint_key))
         if not rows:
             return None
@@ -223,7 +223,7 @@ class Saving:
         bodies = self._cache.bodies(key, ns_key, content.values)
         return Base(row.epoch, checkpoint_key, row.token, content.values, bodies, content.snapshots)
 
-    def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
+    def newest_cached(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """Return the checkpoint of a namespace that this process saved or loaded last."""
         return self._cache.base((tenant, thread_id), keys.ns_key(ns))
 
@@ -279,7 +279,7 @@ class Saving:
                 for mark in dict.fromkeys(marks)
             )
         )
-        return any(found.rows for found in results)
+        return any(result.rows for result in results)
 
     def _encode(self, key: ThreadKey, new: NewGraphCheckpoint, base: Base | None) -> _Encoded:
         """Encode a checkpoint to save."""

@@ -1,13 +1,20 @@
-"""Every statement of every family: each public method is called with arguments of the types that it declares."""
+"""Every statement of every family: each `SQL` of a family's modules is called with samples of its parameters.
+
+In families whose statements are methods, each public method is called with arguments of the types that it declares.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import pkgutil
+import re
 import types
 import typing
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Literal, Union
 
 from locus_mysql.dialect import Schema, Statement
@@ -22,16 +29,21 @@ from locus_mysql.dialect.memu.dialect import MemuDialect
 from locus_mysql.dialect.memu.record_filters import RecordFilter
 from locus_mysql.dialect.memu.statements import MemuStatements
 from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
-from locus_mysql.dialect.template import Statements
+from locus_mysql.dialect.sql import SQL
+from locus_mysql.dialect.template import Statements, fill
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
+from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.dialect.working.statements import WorkingDialect
-from locus_mysql.families.graphs.statements import inspection, loading, moving, removing, saving, threads
+from locus_mysql.families.graphs.statements import inspection as graph_inspection
+from locus_mysql.families.graphs.statements import loading as graph_loading
+from locus_mysql.families.graphs.statements import moving as graph_moving
+from locus_mysql.families.graphs.statements import removing as graph_removing
+from locus_mysql.families.graphs.statements import saving as graph_saving
+from locus_mysql.families.graphs.statements import threads as graph_threads
 from locus_mysql.families.graphs.statements.dialect import graph_dialect
 
-from .declared import Choices, declared, made
-
-#: The dialect of each folder in ``dialect``.
+#: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
     "checkpoints": CheckpointDialect("p_"),
     "graphs": graph_dialect("p_"),
@@ -41,24 +53,31 @@ DIALECTS: Mapping[str, Dialect] = {
     "working": WorkingDialect("p_"),
 }
 
-#: The packages of families whose modules declare their statements, and the choices of the pieces of these.
-DECLARED: Mapping[str, tuple[str, Choices]] = {
-    "graphs": (
-        "locus_mysql.families.graphs",
-        {
-            "after": ("", threads.AFTER),
-            "base": ("", "{BASE_IS_THERE}"),
-            "chosen": (loading.NEWEST, loading.NAMED, loading.SEVERAL, moving.NEXT),
-            "conditions": ("",),
-            "holds": ("", inspection.HOLDS),
-            "known": ("", loading.NOT_KNOWN),
-            "namespace": ("", removing.OF_NAMESPACE),
-            "number": (saving.IF_TAKEN, saving.UNLESS_RECORDED),
-            "table": ("{checkpoints}", "{parts}"),
-            "task": ("", loading.OF_TASK),
-            "then": (saving.KEEP, saving.KEEP_FIRST, saving.KEEP_LAST),
-        },
-    ),
+#: The packages of the families whose statements are declared as `SQL`.
+PACKAGES: Mapping[str, str] = {
+    "graphs": "locus_mysql.families.graphs",
+}
+
+#: The texts of the pieces that calls give: by family, the statement's name (or "" for any) and the piece's name. A
+#: statement is made with all first texts, all second ones, and so on.
+PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
+    "graphs": {
+        ("", "after"): ("", graph_threads.AFTER),
+        ("", "base"): ("", "{BASE_IS_THERE}"),
+        ("", "cached"): ("", graph_loading.NOT_CACHED),
+        ("READ_ONE", "chosen"): (graph_loading.NEWEST, graph_loading.NAMED),
+        ("READ_SEVERAL", "chosen"): (graph_loading.SEVERAL, graph_loading.SEVERAL, graph_moving.NEXT),
+        ("READ_SEVERAL", "conditions"): ("", "".join(graph_loading.CONDITIONS.values())),
+        ("THREADS", "conditions"): ("", "".join(graph_inspection.OF_THREADS.values()), graph_inspection.NAMED),
+        ("END", "conditions"): ("", "".join(graph_inspection.OF_THREADS.values())),
+        ("", "conditions"): ("", "".join(graph_inspection.CONDITIONS.values())),
+        ("", "holds"): ("", graph_inspection.HOLDS),
+        ("", "namespace"): ("", graph_removing.OF_NAMESPACE),
+        ("", "number"): (graph_saving.IF_TAKEN, graph_saving.UNLESS_RECORDED),
+        ("", "table"): ("{checkpoints}", "{parts}"),
+        ("", "task"): ("", graph_loading.OF_TASK),
+        ("", "then"): (graph_saving.KEEP, graph_saving.KEEP_FIRST, graph_saving.KEEP_LAST),
+    },
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
@@ -135,13 +154,50 @@ def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]
                     yield f"{type(owner).__name__}.{name}", statement
 
 
+def declared(package: str) -> Iterator[tuple[str, SQL]]:
+    """Yield each `SQL` of a package's modules, with the names of the module and of the constant."""
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        for name, one in vars(import_module(module.name)).items():
+            for number, each in enumerate(one if isinstance(one, tuple) else (one,)):
+                if isinstance(each, SQL):
+                    yield f"{module.name.rpartition('.')[2]}.{name}{number or ''}", each
+
+
+def samples_of(text: str) -> dict[str, Any]:
+    """Return a value for each parameter that a text names: a list where it stands in parentheses of its own."""
+    values: dict[str, Any] = {name: name for name in re.findall(r"(?<![\w:]):([a-z]\w*)", text)}
+    for name in re.findall(r"IN \(:(\w+)\)", text):
+        values[name] = [f"{name} 1", f"{name} 2"]
+    for columns, name in re.findall(r"\(([^()]+)\) IN \(:(\w+)\)", text):
+        values[name] = [(name,) * len(columns.split(","))] * 2
+    for rows, names in re.findall(r"\[(\w+): ([^\[\]]*(?:\[\w*\][^\[\]]*)*)\]", text):
+        fields = dict.fromkeys(re.findall(r":([a-z]\w*)", names))
+        values[rows] = [namedtuple("Sample", fields)(*fields)] * 2
+    return values
+
+
+def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
+    """Yield the statements of an `SQL`, one for each text of its pieces."""
+    dialect, given = DIALECTS[family], PIECES[family]
+    texts: dict[str, Sequence[str]] = {}
+    open_texts = [one.text, OCEANBASE.replacements.get(one.text, "")]
+    while open_texts:  # a piece may have placeholders too
+        for piece in {*re.findall(r"\{([A-Za-z_]\w*)\}", open_texts.pop())} - {*texts, *dialect.pieces}:
+            texts[piece] = given.get((name.rpartition(".")[2], piece)) or given["", piece]
+            open_texts += texts[piece]
+    for number in range(max(map(len, texts.values()), default=1)):
+        pieces = {piece: some[min(number, len(some) - 1)] for piece, some in texts.items()}
+        text = fill(one.text, {**dialect.pieces, **pieces})
+        yield one(dialect, pieces=pieces, **samples_of(text))
+
+
 def every_statement() -> Iterator[tuple[str, str, Statement]]:
-    """Yield the family's folder, the name of the method or of the declaration, and the statement."""
+    """Yield the family, the name of the statement or of its method, and the statement."""
+    for family, package in PACKAGES.items():
+        for name, one in dict(declared(package)).items():
+            yield from ((family, name, statement) for statement in calls_of(family, name, one))
     for folder, dialect in DIALECTS.items():
         parts = [getattr(dialect, name) for name in dir(dialect) if not name.startswith("_")]
         for owner in parts:
             if isinstance(owner, Statements | Schema):
                 yield from ((folder, *found) for found in statements_of(owner))
-    for folder, (package, choices) in DECLARED.items():
-        for name, statement in declared(package):
-            yield from ((folder, name, one) for one in made(DIALECTS[folder], statement, choices))
