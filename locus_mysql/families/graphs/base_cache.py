@@ -14,7 +14,7 @@ from dataclasses import replace
 from ...runtime.lru_cache import LRUCache
 from .chains import Stored
 from .records import Base, LabelledValue
-from .statements.dialect import LAG_S
+from .statements.tables import LAG_S
 from .values import Body
 
 #: Memory for the structure of recent checkpoints, besides the bytes of their values.

@@ -18,8 +18,8 @@ from .decoding import Decoded, Parts, ancestor_content, decode_checkpoints, deco
 from .payload import StoredThread, naming_checkpoint, part_identity, stored_thread
 from .records import Base, ChannelHistory, LoadedGraphCheckpoint, LoadedWrite
 from .statements import loading
-from .statements.dialect import OWN_PARTS, ThreadKey, conditions
 from .statements.loading import AncestorRow, AncestorsWriteRow, CachedParts, LineRow, LoadedRow
+from .statements.tables import OWN_PARTS, ThreadKey, conditions
 from .values import EncodedValue
 
 #: Ancestors that are read in one round trip.
@@ -114,11 +114,6 @@ class Loading:
 
         decoded, _ = yield from self._read(key, ns_key, checkpoint_id, query)
         return [one.loaded for one in decoded], decoded[-1].row.seq if decoded else 0
-
-    def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
-        """Return the keys of a thread's checkpoints. One round trip."""
-        rows = yield from fetch(loading.KEYS(self._sql, tenant=tenant, thread_id=thread_id))
-        return {row.checkpoint_key for row in rows}
 
     def writes(
         self, tenant: str, thread_id: str, checkpoint_key: bytes, task_id: str | None

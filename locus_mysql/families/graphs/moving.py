@@ -22,9 +22,9 @@ from .operations import GraphOperations
 from .payload import part_identity, stored_thread
 from .records import Base, LabelledValue, LoadedGraphCheckpoint, LoadedWrite, NewGraphCheckpoint, NewValue
 from .statements import moving
-from .statements.dialect import ThreadKey
 from .statements.loading import READ_SEVERAL, LoadedRow
 from .statements.moving import MarkRow
+from .statements.tables import ThreadKey
 from .values import EncodedValue
 
 

@@ -18,7 +18,7 @@ from ...runtime.exact_json import decode_json, encode_json
 from ...runtime.sealing import Sealing, Value
 from .chains import Inline, Link, Stored
 from .records import LabelledValue
-from .statements.dialect import OWN_PARTS
+from .statements.tables import OWN_PARTS
 from .values import EncodedValue
 
 #: Whether bytes may be compressed.

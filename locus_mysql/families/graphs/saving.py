@@ -25,6 +25,7 @@ from .chains import Inline, Stored, store
 from .payload import (
     Compression,
     Content,
+    StoredThread,
     checkpoint_identity,
     naming_checkpoint,
     number_parts,
@@ -38,8 +39,8 @@ from .payload import (
 )
 from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
 from .statements import loading, saving, threads
-from .statements.dialect import APART, OWN_PARTS, ThreadKey
 from .statements.saving import BaseKey, EpochRow, GraphCheckpointRow, NewPartRow, WriteRow
+from .statements.tables import APART, OWN_PARTS, ThreadKey
 from .values import Body, EncodedValue
 
 #: One call in this many that stores writes is followed by housekeeping.
@@ -47,6 +48,10 @@ HOUSEKEEPING_EVERY = 64
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
+
+
+#: What a checkpoint without a base continues.
+_NO_BASE = Base(b"", b"", b"", {}, {})
 
 
 class _Encoded(NamedTuple):
@@ -284,36 +289,44 @@ class Saving:
     def _encode(self, key: ThreadKey, new: NewGraphCheckpoint, base: Base | None) -> _Encoded:
         """Encode a checkpoint to save."""
         thread = stored_thread(*key, self._sealing)
+        earlier = base or _NO_BASE
         values: dict[str, LabelledValue] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
         snapshots = set(new.snapshots)
         for name, label, encoded in new.values(base):
-            before = base.values.get(name) if base is not None else None
-            body = base.bodies.get(name) if base is not None else None
+            before, body = earlier.values.get(name), earlier.bodies.get(name)
+            value: Inline | Stored
             if encoded is None:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
-                values[name] = LabelledValue(label, before.value)
-                if base is not None and name in base.snapshots:
-                    snapshots.add(name)
+                value = before.value
+                snapshots |= earlier.snapshots & {name}
             elif len(chunks) == OWN_PARTS:
-                values[name], body = LabelledValue(label, Inline(EncodedValue(encoded.kind, encoded.data))), None
+                value, body = Inline(EncodedValue(encoded.kind, encoded.data)), None
             else:
-                stored = store(encoded, None if before is None else before.value, body, len(chunks))
-                values[name], body = LabelledValue(label, stored.value), stored.body
-                if stored.chunk is not None:
-                    chunks.append(seal(stored.chunk, self._compression, part_identity(thread)))
+                value, body, chunk = store(encoded, None if before is None else before.value, body, len(chunks))
+                if chunk is not None:
+                    chunks.append(seal(chunk, self._compression, part_identity(thread)))
+            values[name] = LabelledValue(label, value)
             if body is not None:
                 bodies[name] = body
-        if base is not None:
-            snapshots |= base.snapshots - values.keys() - new.counted
+        snapshots |= earlier.snapshots - values.keys() - new.counted
         content = Content(new.codec, new.head, values, frozenset(snapshots))
+        parts = _parts(values)
+        builds_on = (
+            (BaseKey(earlier.checkpoint_key, earlier.token),) if any(part >= OWN_PARTS for part in parts) else ()
+        )
+        return _Encoded(self._row(thread, new, content, parts), chunks, content, bodies, builds_on)
+
+    def _row(
+        self, thread: StoredThread, new: NewGraphCheckpoint, content: Content, parts: Sequence[int]
+    ) -> GraphCheckpointRow:
+        """Return the row of a checkpoint."""
         parent_key = None if new.parent_id is None else keys.checkpoint_key(new.ns, new.parent_id)
         checkpoint_key = keys.checkpoint_key(new.ns, new.checkpoint_id)
-        needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
+        needs = 0 if parent_key is None else new.needs if content.snapshots <= content.values.keys() else 1
         identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, new.metadata)
-        parts = _parts(values)
-        row = GraphCheckpointRow(
+        return GraphCheckpointRow(
             ns_key=keys.ns_key(new.ns),
             checkpoint_key=checkpoint_key,
             parent_key=parent_key,
@@ -327,9 +340,6 @@ class Saving:
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
         )
-        builds = base is not None and any(part >= OWN_PARTS for part in parts)
-        after = (BaseKey(base.checkpoint_key, base.token),) if base is not None and builds else ()
-        return _Encoded(row, chunks, content, bodies, after)
 
 
 def forget_tokens(sql: Dialect) -> Batch:

@@ -41,7 +41,7 @@ from locus_mysql.families.graphs.statements import moving as graph_moving
 from locus_mysql.families.graphs.statements import removing as graph_removing
 from locus_mysql.families.graphs.statements import saving as graph_saving
 from locus_mysql.families.graphs.statements import threads as graph_threads
-from locus_mysql.families.graphs.statements.dialect import graph_dialect
+from locus_mysql.families.graphs.statements.tables import graph_dialect
 
 #: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {

@@ -58,8 +58,8 @@ from ..operations import GraphOperations
 from ..payload import stored_thread
 from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..statements import inspection
-from ..statements.dialect import LAG_S, ThreadKey, conditions, graph_dialect
 from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSummary
+from ..statements.tables import LAG_S, ThreadKey, conditions, graph_dialect
 from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ....dialect.inspection import ThreadMarker
 from ....dialect.sql import Select
-from .dialect import conditions
+from .tables import conditions
 
 
 class ThreadSummary(NamedTuple):

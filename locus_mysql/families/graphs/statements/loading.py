@@ -141,12 +141,6 @@ class PartRow(NamedTuple):
     chunk: bytes
 
 
-class KeyRow(NamedTuple):
-    """The key of a checkpoint."""
-
-    checkpoint_key: bytes
-
-
 class LineRow(NamedTuple):
     """A row of a line of ancestors. By its kind it is a row of one of the two classes below."""
 
@@ -339,13 +333,6 @@ SELECT 2, line.depth, w.idx, w.checkpoint_key, w.task_id, w.channel, w.task_path
  WHERE line.depth > 0 AND w.channel IN (:channels)
 """,
     LineRow,
-)
-
-#: The keys of a thread's checkpoints.
-KEYS = Select(
-    "SELECT c.checkpoint_key FROM {checkpoints} c"
-    " WHERE c.tenant = :tenant AND c.thread_id = :thread_id AND c.hidden = 0",
-    KeyRow,
 )
 
 #: Parts of a namespace by their numbers: those in rows of their own, and those in the rows of checkpoints.
