@@ -16,12 +16,11 @@ The elements are named tuples of one class; a name that is no field of theirs is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import itemgetter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from .parameters import Plan, Shape, params_of, place_parameters, shape_of
-from .statement import Param, Query, R, Statement
+from .statement import Query, R, Statement
 from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
 from .variants import OCEANBASE
 
@@ -32,21 +31,10 @@ NO_PIECES: Mapping[str, str] = {}
 
 
 class Compiled(NamedTuple):
-    """A text with ``%s`` for its parameters, and their names.
-
-    Args:
-        text: The text.
-        plan: The names.
-        take: Returns the parameters, given their values by name, if none of them is a list.
-    """
+    """A text with ``%s`` for its parameters, and their names."""
 
     text: Text
     plan: Plan
-    take: Callable[[Mapping[str, Any]], tuple[Param, ...]] | None
-
-    def params(self, given: Mapping[str, Any]) -> tuple[Param, ...]:
-        """Return the parameters, given their values by name."""
-        return params_of(self.plan, given) if self.take is None else self.take(given)
 
 
 class SQL:
@@ -76,7 +64,7 @@ class SQL:
             values: Further parameters.
         """
         compiled, given = self._compiled(dialect, sources, pieces, values)
-        return Statement(compiled.text, compiled.params(given), given)
+        return Statement(compiled.text, params_of(compiled.plan, given), given)
 
     def _compiled(
         self, dialect: Dialect, sources: tuple[Any, ...], pieces: Mapping[str, str], values: Mapping[str, Any]
@@ -85,9 +73,7 @@ class SQL:
         for source in sources:
             given.update(zip(source._fields, source, strict=True))
         given.update(values)
-        shapes: tuple[Shape, ...] = ()
-        if list in map(type, given.values()):
-            shapes = tuple([shape_of(name, value) for name, value in given.items() if type(value) is list])
+        shapes = tuple([shape_of(name, value) for name, value in given.items() if type(value) is list])
         key = (self, *pieces.items(), *shapes)
         compiled = dialect.compiled.get(key)
         if compiled is None:
@@ -119,7 +105,7 @@ class Select(SQL, Generic[R]):
     ) -> Query[R]:
         """Return the query with its parameters; see `SQL`."""
         compiled, given = self._compiled(dialect, sources, pieces, values)
-        return Query(compiled.text, compiled.params(given), given, row=self.row)
+        return Query(compiled.text, params_of(compiled.plan, given), given, row=self.row)
 
 
 def compile_text(
@@ -136,5 +122,4 @@ def compile_text(
     if pieces.keys() & shared.keys():
         raise ValueError("A piece of a call has the name of a shared one.")
     text, plan = place_parameters(fill(template, {**shared, **pieces}).strip(), shapes)
-    take = None if shapes or len(plan) < 2 else itemgetter(*plan)
-    return Compiled(Text(text, template, shared, pieces, shapes), plan, take)
+    return Compiled(Text(text, template, shared, pieces, shapes), plan)
