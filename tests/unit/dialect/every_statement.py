@@ -1,13 +1,20 @@
-"""Every statement of every family: each public method is called with arguments of the types that it declares."""
+"""Every statement of every family: each `SQL` of a family's modules is called with samples of its parameters.
+
+In families whose statements are methods, each public method is called with arguments of the types that it declares.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import pkgutil
+import re
 import types
 import typing
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Literal, Union
 
 from locus_mysql.dialect import Schema, Statement
@@ -23,19 +30,66 @@ from locus_mysql.dialect.memu.dialect import MemuDialect
 from locus_mysql.dialect.memu.record_filters import RecordFilter
 from locus_mysql.dialect.memu.statements import MemuStatements
 from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
-from locus_mysql.dialect.template import Statements
-from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
-from locus_mysql.dialect.transcripts.moving import MovingStatements
+from locus_mysql.dialect.sql import SQL
+from locus_mysql.dialect.template import Statements, fill
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.families.transcripts.statements import inspection as transcript_inspection
+from locus_mysql.families.transcripts.statements import reading as transcript_reading
+from locus_mysql.families.transcripts.statements import writing as transcript_writing
+from locus_mysql.families.transcripts.statements.tables import transcript_dialect
 
-#: The dialect of each folder in ``dialect``.
+#: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
     "checkpoints": CheckpointDialect("p_"),
     "graphs": GraphDialect("p_"),
     "memories": MemoryDialect("p_"),
     "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
-    "transcripts": TranscriptDialect("p_"),
+    "transcripts": transcript_dialect("p_"),
     "working": WorkingDialect("p_"),
+}
+
+#: The packages of the families whose statements are declared as `SQL`.
+PACKAGES: Mapping[str, str] = {
+    "transcripts": "locus_mysql.families.transcripts",
+}
+
+#: The texts of the pieces that calls give: by family, the statement's name (or "" for any) and the piece's name. A
+#: statement is made with all first texts, all second ones, and so on.
+PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
+    "transcripts": {
+        ("ITEMS", "range"): (
+            "",
+            transcript_reading.AFTER + transcript_reading.BEFORE + transcript_reading.UNTIL,
+            " AND (i.seq BETWEEN :first_0 AND :last_0 OR i.seq >= :first_1)",
+        ),
+        ("ITEMS", "direction"): (" DESC", ""),
+        ("ITEMS", "offset"): ("", transcript_reading.OFFSET),
+        ("LIST", "state"): ("t.state", "NULL"),
+        ("LIST", "order"): (transcript_reading.BY_KEY, transcript_reading.NEWEST_FIRST),
+        ("LIST", "limit"): ("", transcript_reading.LIMIT),
+        ("LIST", "conditions"): (
+            "",
+            transcript_reading.IN_COLLECTION
+            + transcript_reading.NAMED
+            + transcript_reading.IN_SCOPE
+            + transcript_reading.BEGINS
+            + transcript_reading.UNDIVIDED
+            + transcript_reading.MAIN
+            + transcript_reading.AFTER_KEY,
+        ),
+        ("LOCK", "expiry"): (transcript_writing.NEVER, transcript_writing.AFTER),
+        ("LOCK", "later"): (transcript_writing.REPLACED, transcript_writing.LATEST),
+        ("", "which"): ("{KEY}", "{GROUP}"),
+        ("THREADS", "conditions"): (
+            "",
+            transcript_inspection.MATCHING
+            + transcript_inspection.LARGE
+            + transcript_inspection.SAVED_AFTER
+            + transcript_inspection.SAVED_BEFORE
+            + transcript_inspection.AFTER_KEY,
+        ),
+        ("MARKERS", "which"): ("FALSE", "{ONE_OF}"),
+    },
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
@@ -56,8 +110,8 @@ SAMPLES: Mapping[type, Any] = {
     RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
 
-#: Methods left out: a helper with a template as argument, and one whose arguments are the columns of a row.
-LEFT_OUT = {MemoryStatements.over_keys, MovingStatements.create}
+#: Methods left out: a helper with a template as argument.
+LEFT_OUT = {MemoryStatements.over_keys}
 
 
 def sample(declared: Any, *, full: bool) -> Any:
@@ -112,8 +166,43 @@ def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]
                     yield f"{type(owner).__name__}.{name}", statement
 
 
+def declared(package: str) -> Iterator[tuple[str, SQL]]:
+    """Yield each `SQL` of a package's modules, with the names of the module and of the constant."""
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        for name, one in vars(import_module(module.name)).items():
+            if isinstance(one, SQL):
+                yield f"{module.name.rpartition('.')[2]}.{name}", one
+
+
+def samples_of(text: str) -> dict[str, Any]:
+    """Return a value for each parameter that a text names: a list where it stands in parentheses of its own."""
+    values: dict[str, Any] = {name: name for name in re.findall(r"(?<![\w:]):([a-z]\w*)", text)}
+    for name in re.findall(r"IN \(:(\w+)\)", text):
+        values[name] = [f"{name} 1", f"{name} 2"]
+    for columns, name in re.findall(r"\(([^()]+)\) IN \(:(\w+)\)", text):
+        values[name] = [(name,) * len(columns.split(","))] * 2
+    for rows, names in re.findall(r"\[(\w+): ([^\[\]]*(?:\[\w*\][^\[\]]*)*)\]", text):
+        fields = re.findall(r":([a-z]\w*)", names)
+        values[rows] = [namedtuple("Sample", fields)(*fields)] * 2
+    return values
+
+
+def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
+    """Yield the statements of an `SQL`, one for each text of its pieces."""
+    dialect, given = DIALECTS[family], PIECES[family]
+    needed = {piece for piece in re.findall(r"\{([A-Za-z_]\w*)\}", one.text) if piece not in dialect.pieces}
+    texts = {piece: given.get((name.rpartition(".")[2], piece)) or given["", piece] for piece in needed}
+    for number in range(max(map(len, texts.values()), default=1)):
+        pieces = {piece: some[min(number, len(some) - 1)] for piece, some in texts.items()}
+        text = fill(one.text, {**dialect.pieces, **pieces})
+        yield one(dialect, pieces=pieces, **samples_of(text))
+
+
 def every_statement() -> Iterator[tuple[str, str, Statement]]:
-    """Yield the family's folder, the name of the method and the statement."""
+    """Yield the family, the name of the statement or of its method, and the statement."""
+    for family, package in PACKAGES.items():
+        for name, one in dict(declared(package)).items():
+            yield from ((family, name, statement) for statement in calls_of(family, name, one))
     for folder, dialect in DIALECTS.items():
         parts = [getattr(dialect, name) for name in dir(dialect) if not name.startswith("_")]
         for owner in parts:

@@ -27,8 +27,8 @@ ACCEPTED = {
     "memories VectorStatements.purge": "a later maintenance removes the rows",
     "memories VectorStatements.replace": "a code without a stamp fails, error 1048",
     "memu MemuStatements.restore_item": "a copy stores one item without the link to its resource",
-    "transcripts InspectionStatements.sizes": REPORTED_BY_LAST_ROW,
-    "transcripts ReadingStatements.items": REPORTED_BY_LAST_ROW,
+    "transcripts inspection.SIZES": REPORTED_BY_LAST_ROW,
+    "transcripts reading.ITEMS": REPORTED_BY_LAST_ROW,
 }
 
 A = "(SELECT x.a FROM `p_x` x WHERE x.b = %s)"
