@@ -21,7 +21,6 @@ from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
-from locus_mysql.dialect.graphs.dialect import GraphDialect
 from locus_mysql.dialect.memories.dialect import MemoryDialect
 from locus_mysql.dialect.memories.filters import ItemFilter
 from locus_mysql.dialect.memories.maintenance import MaintenanceStatements
@@ -32,7 +31,15 @@ from locus_mysql.dialect.memu.statements import MemuStatements
 from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.dialect.template import Statements, fill
+from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.families.graphs.statements import inspection as graph_inspection
+from locus_mysql.families.graphs.statements import loading as graph_loading
+from locus_mysql.families.graphs.statements import moving as graph_moving
+from locus_mysql.families.graphs.statements import removing as graph_removing
+from locus_mysql.families.graphs.statements import saving as graph_saving
+from locus_mysql.families.graphs.statements import threads as graph_threads
+from locus_mysql.families.graphs.statements.dialect import graph_dialect
 from locus_mysql.families.transcripts.statements import inspection as transcript_inspection
 from locus_mysql.families.transcripts.statements import reading as transcript_reading
 from locus_mysql.families.transcripts.statements import writing as transcript_writing
@@ -41,7 +48,7 @@ from locus_mysql.families.transcripts.statements.tables import transcript_dialec
 #: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
     "checkpoints": CheckpointDialect("p_"),
-    "graphs": GraphDialect("p_"),
+    "graphs": graph_dialect("p_"),
     "memories": MemoryDialect("p_"),
     "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
     "transcripts": transcript_dialect("p_"),
@@ -50,12 +57,26 @@ DIALECTS: Mapping[str, Dialect] = {
 
 #: The packages of the families whose statements are declared as `SQL`.
 PACKAGES: Mapping[str, str] = {
+    "graphs": "locus_mysql.families.graphs",
     "transcripts": "locus_mysql.families.transcripts",
 }
 
 #: The texts of the pieces that calls give: by family, the statement's name (or "" for any) and the piece's name. A
 #: statement is made with all first texts, all second ones, and so on.
 PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
+    "graphs": {
+        ("", "after"): ("", graph_threads.AFTER),
+        ("", "base"): ("", "{BASE_IS_THERE}"),
+        ("", "chosen"): (graph_loading.NEWEST, graph_loading.NAMED, graph_loading.SEVERAL, graph_moving.NEXT),
+        ("", "conditions"): ("",),
+        ("", "holds"): ("", graph_inspection.HOLDS),
+        ("", "known"): ("", graph_loading.NOT_KNOWN),
+        ("", "namespace"): ("", graph_removing.OF_NAMESPACE),
+        ("", "number"): (graph_saving.IF_TAKEN, graph_saving.UNLESS_RECORDED),
+        ("", "table"): ("{checkpoints}", "{parts}"),
+        ("", "task"): ("", graph_loading.OF_TASK),
+        ("", "then"): (graph_saving.KEEP, graph_saving.KEEP_FIRST, graph_saving.KEEP_LAST),
+    },
     "transcripts": {
         ("ITEMS", "range"): (
             "",
@@ -169,9 +190,10 @@ def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]
 def declared(package: str) -> Iterator[tuple[str, SQL]]:
     """Yield each `SQL` of a package's modules, with the names of the module and of the constant."""
     for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-        for name, one in vars(import_module(module.name)).items():
-            if isinstance(one, SQL):
-                yield f"{module.name.rpartition('.')[2]}.{name}", one
+        for name, value in vars(import_module(module.name)).items():
+            for number, one in enumerate(value if isinstance(value, tuple) else (value,)):
+                if isinstance(one, SQL):
+                    yield f"{module.name.rpartition('.')[2]}.{name}{number or ''}", one
 
 
 def samples_of(text: str) -> dict[str, Any]:
@@ -182,7 +204,7 @@ def samples_of(text: str) -> dict[str, Any]:
     for columns, name in re.findall(r"\(([^()]+)\) IN \(:(\w+)\)", text):
         values[name] = [(name,) * len(columns.split(","))] * 2
     for rows, names in re.findall(r"\[(\w+): ([^\[\]]*(?:\[\w*\][^\[\]]*)*)\]", text):
-        fields = re.findall(r":([a-z]\w*)", names)
+        fields = dict.fromkeys(re.findall(r":([a-z]\w*)", names))
         values[rows] = [namedtuple("Sample", fields)(*fields)] * 2
     return values
 
@@ -190,8 +212,16 @@ def samples_of(text: str) -> dict[str, Any]:
 def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
     """Yield the statements of an `SQL`, one for each text of its pieces."""
     dialect, given = DIALECTS[family], PIECES[family]
-    needed = {piece for piece in re.findall(r"\{([A-Za-z_]\w*)\}", one.text) if piece not in dialect.pieces}
-    texts = {piece: given.get((name.rpartition(".")[2], piece)) or given["", piece] for piece in needed}
+    texts: dict[str, Sequence[str]] = {}
+    waiting = [one.text, OCEANBASE.replacements.get(one.text, "")]
+    while waiting:  # a piece may have placeholders, too
+        for piece in {*re.findall(r"\{([A-Za-z_]\w*)\}", waiting.pop())} - {*texts}:
+            if piece in dialect.pieces:
+                texts[piece] = (dialect.pieces[piece],)
+            else:
+                texts[piece] = given.get((name.rpartition(".")[2], piece)) or given["", piece]
+            waiting += texts[piece]
+    texts = {piece: some for piece, some in texts.items() if piece not in dialect.pieces}
     for number in range(max(map(len, texts.values()), default=1)):
         pieces = {piece: some[min(number, len(some) - 1)] for piece, some in texts.items()}
         text = fill(one.text, {**dialect.pieces, **pieces})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import ledger
-from ..resealing import SealedColumn
-from ..schema import Schema, Table
+from ....dialect import ledger
+from ....dialect.resealing import SealedColumn
+from ....dialect.schema import Schema, Table
 
 #: The family in the comments of its tables.
 FAMILY = "graphs"

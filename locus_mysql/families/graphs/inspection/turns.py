@@ -1,4 +1,4 @@
-"""Tokens and iterations of the newest states of a graph, without reading every state. Pure functions.
+"""Tokens and iterations of the newest states of a graph, without reading every state.
 
 The lists of consecutive states have a common prefix, byte for byte, and each row has the length and the digest of its
 list. So only the newest list is read, and the digests show which prefix of it each of the others is.
@@ -15,7 +15,10 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from ....engine.operation import Operation
+from ....errors import CorruptCheckpoint
 from ....records.log_digests import EMPTY, HashedLog, Log, Mark
+from ....runtime.server_times import aware
 from ...inspection.first_saved import hash_prefixes
 from ...inspection.msgpack import Unreadable, array_header, item_ends, read_at
 from ...inspection.records import Turn
@@ -23,10 +26,18 @@ from ...inspection.status import NEXT_NODE
 from ...inspection.to_json import metadata_of
 from ...inspection.turn_notes import changes_of, note_of
 from ..chains import Inline, Stored
+from ..loading import Loading
+from ..payload import StoredThread, checkpoint_identity, unpack
+from ..statements.inspection import OutlineRow
 from ..values import Body, EncodedValue, Framed, frame
+from .graph_state import fingerprint
 
 #: The channel that contains the conversation.
 MESSAGES = "messages"
+
+#: The maximum number of conversations that are read for the turns of a thread, one for each branch with a different
+#: beginning; and their most bytes in all.
+LISTS, LISTS_BYTES = 4, 67_108_864
 
 #: The token usage of a message in msgpack: a key followed by a map. A text hardly matches: in UTF-8 the first byte can
 #: only end a character.
@@ -64,6 +75,41 @@ class _Known(NamedTuple):
     log: HashedLog
     ends: Sequence[int]
     tokens: Sequence[int | None]
+
+
+def outline_of(thread: StoredThread, row: OutlineRow) -> Outline:
+    """Return the outline of a checkpoint of a thread."""
+    messages, damaged = None, False
+    values: Mapping[str, Any] = {}
+    try:
+        identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
+        found = unpack(row.payload, row.stored_seq, identity).values
+        held = found.get(MESSAGES)
+        messages = None if held is None else held.value
+        values = {name: fingerprint(one.value) for name, one in found.items()}
+    except CorruptCheckpoint:
+        damaged = True
+    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged, values)
+
+
+def read_lists(
+    loading: Loading, tenant: str, thread_id: str, ns: str, outlines: Sequence[Outline]
+) -> Operation[list[EncodedValue]]:
+    """Return conversations of which those of the checkpoints are prefixes. One round trip for each."""
+    waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
+    waiting.pop(EMPTY, None)
+    lists: list[EncodedValue] = []
+    size_bytes = 0
+    while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
+        longest = waiting.pop(next(iter(waiting)))
+        try:
+            lists.append((yield from loading.value(tenant, thread_id, ns, longest)))
+        except CorruptCheckpoint:
+            continue
+        known = log_of(lists[-1])
+        hash_prefixes(known, waiting)
+        waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
+    return lists
 
 
 def mark_of_stored(value: Inline | Stored) -> Mark:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from locus_mysql.dialect.graphs import GraphDialect
+from locus_mysql.families.graphs.statements.tables import graph_schema
 
 
 def test_tables_are_made_only_if_missing_and_carry_their_version() -> None:
-    for statement in GraphDialect("p_").schema.create():
+    for statement in graph_schema("p_").create():
         assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_graph_")
         assert "COMMENT='locus-mysql: graphs layout 1'" in statement.sql
         assert "COLLATE=utf8mb4_0900_bin" in statement.sql
