@@ -45,7 +45,7 @@ class MemoryDialect(Dialect):
     @cached_property
     def reading(self) -> ReadingStatements:
         """Finding items by key, by field and by word."""
-        return ReadingStatements(self._pieces, self._parser)
+        return ReadingStatements(self, self._parser)
 
     @cached_property
     def vectors(self) -> VectorStatements:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from ..dialect import Dialect
+from ..sql import Select
 from ..statement import Param, Query
 from ..template import placeholders
 from ..words import Parser, WordSearch
@@ -49,24 +52,6 @@ SELECT s.path FROM {scopes} s
  LIMIT %s
 """
 
-# Uses the full-text index: see `words`.
-WORDS = """
-WITH found AS (
-  (SELECT i.path, i.item_key, i.updated_at{flags}
-     FROM {items} i
-    WHERE {indexed} AND i.tenant = %s{range} AND {LIVE_ITEM}{filter}{having}){waiting}
-), best AS (
-  SELECT found.path, found.item_key, found.updated_at, {score} AS score
-    FROM found{weights}
-   ORDER BY score DESC, found.updated_at DESC, found.path, found.item_key
-   LIMIT %s OFFSET %s
-)
-SELECT {COLUMNS}, best.score
-  FROM best
-  JOIN {items} i ON i.tenant = %s AND i.path = best.path AND i.item_key = best.item_key
- ORDER BY best.score DESC, best.updated_at DESC, i.path, i.item_key
-"""
-
 # Items whose text waits for the full-text index, by the index pending. There are few, as each search of a store indexes
 # them; an inspector may not.
 WAITING = """
@@ -76,7 +61,7 @@ WAITING = """
             WHERE unindexed = 1 LIMIT {waiting_rows}) AS waiting
      STRAIGHT_JOIN {items} i
        ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
-    WHERE {pending} AND i.unindexed = 1 AND i.tenant = %s{range} AND {LIVE_ITEM}{filter})"""
+    WHERE {pending} AND i.unindexed = 1 AND i.tenant = :tenant{range} AND {LIVE_ITEM}{filter})"""
 
 #: The maximum number of waiting texts that an inspector searches.
 WAITING_ROWS = 10_000
@@ -126,16 +111,39 @@ class KeyRow(NamedTuple):
     key: bytes
 
 
+# Uses the full-text index: see `words`.
+WORDS = Select(
+    """
+WITH found AS (
+  (SELECT i.path, i.item_key, i.updated_at{flags}
+     FROM {items} i
+    WHERE {indexed} AND i.tenant = :tenant{range} AND {LIVE_ITEM}{filter}{having}){waiting}
+), best AS (
+  SELECT found.path, found.item_key, found.updated_at, {score} AS score
+    FROM found{weights}
+   ORDER BY score DESC, found.updated_at DESC, found.path, found.item_key
+   LIMIT :limit OFFSET :offset
+)
+SELECT {COLUMNS}, best.score
+  FROM best
+  JOIN {items} i ON i.tenant = :tenant AND i.path = best.path AND i.item_key = best.item_key
+ ORDER BY best.score DESC, best.updated_at DESC, i.path, i.item_key
+""",
+    ScoredItemRow,
+)
+
+
 class ReadingStatements(MemoryStatements):
     """Finding items by key, by field and by word.
 
     Args:
-        pieces: See `Statements`.
+        dialect: The family's.
         parser: The parser of the full-text index.
     """
 
-    def __init__(self, pieces: Mapping[str, str], parser: Parser = "default") -> None:
-        super().__init__(pieces)
+    def __init__(self, dialect: Dialect, parser: Parser = "default") -> None:
+        super().__init__(dialect.pieces)
+        self._dialect = dialect
         self._parser = parser
 
     def get(
@@ -218,18 +226,25 @@ class ReadingStatements(MemoryStatements):
             offset: Items to skip.
             inspects: Whether to search texts that are not indexed yet, too.
         """
-        words = WordSearch(tenant, parts, self._parser, "i.search_text", "i.pending_text")
-        within = (tenant, *where.params, *condition.params)
-        text = self._text(
-            WORDS,
+        words = WordSearch(tenant, parts, self._parser, "i")
+        within, in_range = _named("range", where.condition("i"), where.params)
+        filter, in_filter = _named("filter", condition.sql, condition.params)
+        pieces = {
             **words.pieces,
-            range=where.condition("i"),
-            filter=condition.sql,
-            waiting=WAITING if inspects else "",
-            waiting_rows=str(WAITING_ROWS),
-        )
-        waiting = (*words.pending_params, *within) if inspects else ()
-        return Query(text, (*words.params, *within, *waiting, limit, offset, tenant), row=ScoredItemRow)
+            "range": within,
+            "filter": filter,
+            "waiting": WAITING if inspects else "",
+            "waiting_rows": str(WAITING_ROWS),
+        }
+        values = {**words.values, **in_range, **in_filter}
+        return WORDS(self._dialect, pieces=pieces, tenant=tenant, limit=limit, offset=offset, **values)
+
+
+def _named(name: str, condition: str, params: Sequence[Param]) -> tuple[str, dict[str, Param]]:
+    """Return a condition with names for its parameters, and their values."""
+    values = {f"{name}{number}": value for number, value in enumerate(params)}
+    names = iter(values)
+    return re.sub("%s", lambda _: f":{next(names)}", condition), values
 
 
 def _older_params(item: ItemRow) -> tuple[Param, ...]:
