@@ -1,12 +1,14 @@
-"""Arguments that several commands share, and messages on the standard error."""
+"""Arguments that several commands share, messages on the standard error, and what happens when a pipe is closed."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import re
 import sys
 from importlib.util import find_spec
-from typing import Any, Never
+from typing import IO, Any, Never
 
 from ..encryption import Encryption
 from ..errors import InvalidInput, SetupError
@@ -130,3 +132,17 @@ def need_langgraph(what: str) -> None:
 def notify(text: str) -> None:
     """Print a message to the standard error. It may contain stored text, which is sanitized."""
     print(sanitize(text), file=sys.stderr, flush=True)
+
+
+#: The exit code that a shell reports for a process that SIGPIPE ended.
+PIPE_CLOSED = 128 + 13
+
+
+def discard(stream: IO[str]) -> None:
+    """Redirect a stream to the null device, so that the interpreter reports no error when it flushes it at exit."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, io.UnsupportedOperation):
+        return

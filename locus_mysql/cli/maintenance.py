@@ -34,7 +34,7 @@ from .arguments import (
     options_of,
 )
 from .existing import existing_families
-from .pages import pages
+from .inspection.command import pages
 from .sanitize import sanitize
 from .tables import add_family
 

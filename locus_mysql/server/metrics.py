@@ -1,4 +1,4 @@
-"""`Metrics`: the state of the service in Prometheus' text format."""
+"""``GET /metrics``: the state of the service in Prometheus' text format, from `Metrics`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from .. import __version__
 from ..dialect.table_sizes import TableSize, table_sizes
@@ -16,6 +19,28 @@ from ..errors import LocusMySQLError
 from ..families.registry import families
 from ..runtime.database import Database
 from ..runtime.stats import Stats
+from .routing import Endpoint
+
+#: Who may read the metrics: callers with a token, or everyone.
+MetricsAccess: TypeAlias = Literal["token", "open"]
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_endpoint(metrics: Metrics, access: MetricsAccess) -> Endpoint:
+    """Return the endpoint.
+
+    Args:
+        metrics: The metrics of this worker.
+        access: Who may read it.
+    """
+
+    async def text(_request: Request) -> Response:
+        return Response(await metrics.text(), media_type=_CONTENT_TYPE)
+
+    summary = "The state of the service in Prometheus' text format"
+    return Endpoint("GET", "/metrics", text, "open" if access == "open" else "read", summary)
+
 
 #: Upper bounds of the buckets of request durations, in seconds.
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)

@@ -26,8 +26,8 @@ from ..config import MySQLConfig
 from ..errors import ConfigError, LocusMySQLError, SetupError
 from ..families.checkpoints.store import StoreOperations
 from ..runtime.database import Database
-from .health_probe import PATIENCE_S
-from .hosts import is_loopback
+from .access import is_loopback
+from .health import PATIENCE_S
 from .limits import Limits
 from .services import Services
 

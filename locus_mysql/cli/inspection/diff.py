@@ -17,6 +17,7 @@ from ...families.inspection.records import (
 )
 from ...inspection.inspector import Inspector
 from .command import (
+    TIME_HELP,
     Clock,
     add_inspection,
     add_namespace,
@@ -27,9 +28,8 @@ from .command import (
     named,
     of_checkpoint,
 )
-from .measures import TIME_HELP
-from .render_messages import TEXT_LIMIT, one_line, show_message
 from .screen import Screen, Segment, json_text, write_json
+from .show import TEXT_LIMIT, one_line, show_message
 
 #: The exit codes of diff.
 SAME, DIFFERENT, TROUBLE = 0, 1, 2

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
 
 from ...errors import NotFound
-from ...families.inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
+from ...families.inspection.conversation import shown_with_calls
+from ...families.inspection.records import (
+    CheckpointRow,
+    Message,
+    Page,
+    PendingWrite,
+    StateView,
+    ThreadRow,
+    ToolCall,
+    Window,
+)
 from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, add_limit, at_least_one
-from ..pages import pages
 from .command import (
     PAGE,
     ROOM_FOR_TIMES,
+    TIME_HELP,
     Clock,
     add_inspection,
     add_namespace,
     add_thread,
     checkpoint_at,
     find_thread,
+    format_size,
     look,
     named,
+    pages,
 )
-from .measures import TIME_HELP, format_size
-from .render_messages import one_line, show_messages, show_writes
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
 #: The maximum number of characters of metadata shown for each checkpoint in a list.
@@ -193,3 +204,71 @@ def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> 
 
 def _metadata(row: CheckpointRow, screen: Screen) -> str:
     return one_line(row.metadata, limit=_METADATA_LIMIT if screen.terminal else None) if row.metadata else ""
+
+
+STYLES: Mapping[str, str] = {
+    "user": "bold cyan",
+    "assistant": "bold green",
+    "system": "bold yellow",
+    "developer": "bold yellow",
+    "tool": "bold magenta",
+}
+
+#: The maximum number of characters shown of a message, and of the arguments or the result of a call. ``--full`` shows
+#: all.
+TEXT_LIMIT, TOOL_LIMIT = 4_000, 600
+
+#: The maximum number of characters of a value in one line.
+VALUE_LIMIT = 300
+
+
+def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
+    """Show messages, with the results of tools beside their calls."""
+    with_calls = shown_with_calls(messages)
+    for index, message in enumerate(messages):
+        if index not in with_calls:
+            show_message(screen, message, clock, full=full)
+
+
+def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, mark: Segment | None = None) -> None:
+    """Show one message."""
+    marked = () if mark is None else (mark, " ")
+    style = (mark.style if mark else "") or STYLES.get(message.role, "bold")
+    when = () if message.at is None else (Segment(f"  {clock.time_text(message.at)}", "dim"),)
+    screen.line(*marked, Segment(message.role or "unknown", style), *when)
+    if message.text:
+        screen.block(message.text, limit=None if full else TEXT_LIMIT)
+    elif not message.tool_calls:
+        screen.block(json_text(message.raw), "dim", limit=None if full else TOOL_LIMIT)
+    for call in message.tool_calls:
+        _show_call(screen, call, full=full)
+    screen.line("")
+
+
+def show_writes(screen: Screen, writes: Sequence[PendingWrite], *, full: bool) -> None:
+    """Show the pending writes of a graph's tasks."""
+    screen.line(Segment("pending writes, not yet part of a checkpoint", "bold"))
+    for write in writes:
+        screen.line("  ", Segment(write.channel, "bold"), Segment(f"  task {write.task_id}", "dim"))
+        screen.block(json_text(write.value), indent=4, limit=None if full else TOOL_LIMIT)
+    screen.line("")
+
+
+def one_line(value: Any, *, limit: int | None = VALUE_LIMIT) -> str:
+    """Return a JSON value in one line, truncated if it is long."""
+    text = value if isinstance(value, str) else json_text(value)
+    text = " ".join(text.split())
+    return text if limit is None or len(text) <= limit else f"{text[:limit]}…"
+
+
+def _show_call(screen: Screen, call: ToolCall, *, full: bool) -> None:
+    limit = None if full else TOOL_LIMIT
+    arrow, back = ("→", "←") if screen.unicode else ("->", "<-")
+    known = () if call.call_id is None else (Segment(f"  {call.call_id}", "dim"),)
+    screen.line("  ", Segment(f"{arrow} {call.name}", "magenta"), *known)
+    if call.arguments is not None and call.arguments != {}:
+        screen.block(json_text(call.arguments), indent=4, limit=limit)
+    if call.error is not None:
+        screen.block(f"{back} failed: {call.error}", "red", indent=4, limit=limit)
+    if call.result is not None:
+        screen.block(f"{back} {call.result}", "dim", indent=4, limit=limit)

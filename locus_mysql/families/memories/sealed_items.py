@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...config import MySQLConfig
 from ...engine.logs import DAMAGE
-from ...errors import CorruptCheckpoint, InvalidInput
+from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
 from ...runtime.sealing import Sealing, of_columns, to_columns, unverified
 from .statements.dialect import ItemKey, owner_of
 from .statements.tables import JSON
@@ -139,6 +139,7 @@ class SealedItems:
 
         Raises:
             EncryptionError: There is no key for one, or it is in clear text although keys are given.
+            DecryptionFailed: An encrypted one was changed or moved.
         """
         opened, damaged = [], False
         path, sealing = b"", self._sealing.of(tenant, b"")
@@ -148,6 +149,8 @@ class SealedItems:
             key, number = row.key, row.number
             try:
                 content = sealing.open(row.embedding, Title(path, key, number), "embedding", key, number, model)
+            except DecryptionFailed:
+                raise
             except CorruptCheckpoint:
                 damaged = True
             else:

@@ -28,7 +28,7 @@ class WorkingMaintenance:
 
     def waste(self) -> Operation[Counts]:
         """Count rows that are no longer needed, or soon will not be; of all tenants. One round trip."""
-        return count_waste("session", self.sql.maintenance.count_expired(), self.sql.ledger)
+        return count_waste("session", self.sql, self.sql.maintenance.count_expired())
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
         """Remove rows of all tenants that writers also remove from time to time, a few at a time.
@@ -36,4 +36,4 @@ class WorkingMaintenance:
         Args:
             older_than_days: Ignored.
         """
-        return remove_waste("session", self._operations.sweep, self.sql.ledger)
+        return remove_waste("session", self.sql, self._operations.sweep)

@@ -30,8 +30,7 @@ from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.tenancy import Tenancy
 from .agent_states import agent_checkpoint, is_provisional
 from .built_in import as_returned
-from .retention import FirstSaved
-from .run_position import RunPosition, RunPositions, unstamped
+from .runs import FirstSaved, RunPosition, RunPositions, unstamped
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from ...families.memories.family import MEMORIES
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import Hits, MemoryItem
 from ...families.memories.vectors.coding import DIMENSIONS_LIMIT
-from ..json_responses import answer
+from ..bodies import answer
 from ..problems import not_found
-from ..routing import Endpoint
+from ..routing import Endpoints
 from ..services import services_of, tenant_of
 from .models import (
     Answer,
@@ -231,6 +231,10 @@ class FoundItems(Answer):
     hits: list[Hit]
 
 
+ENDPOINTS = Endpoints(MEMORIES)
+
+
+@ENDPOINTS.add("PUT", "/memories/item", body=NewItem, answer=Version)
 def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
@@ -250,8 +254,9 @@ def put_item(request: Request) -> Response:
     return answer({"version": version})
 
 
+@ENDPOINTS.add("GET", "/memories/item", query=ItemQuery, answer=Item, without_tables="item")
 def get_item(request: Request) -> Response:
-    """Return the item under a key."""
+    """Get an item."""
     asked: ItemQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
     item = memories.get_item(asked.namespace, asked.key)
@@ -260,6 +265,7 @@ def get_item(request: Request) -> Response:
     return answer(_item(item))
 
 
+@ENDPOINTS.add("DELETE", "/memories/item", query=ItemQuery, answer=Gone, without_tables="item")
 def delete_item(request: Request) -> Response:
     """Delete an item."""
     asked: ItemQuery = request.state.query
@@ -269,6 +275,7 @@ def delete_item(request: Request) -> Response:
     return answer({"deleted": True})
 
 
+@ENDPOINTS.add("POST", "/memories/batch", body=Batch, answer=Deleted)
 def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
@@ -277,15 +284,19 @@ def write_batch(request: Request) -> Response:
     return answer({"deleted": memories.write_batch([item.put() for item in wanted.items], gone)})
 
 
+@ENDPOINTS.add("GET", "/memories/keys", query=KeysQuery, answer=ItemKeys, without_tables={"keys": []})
 def list_keys(request: Request) -> Response:
-    """List the keys of a namespace."""
+    """List a namespace's keys."""
     asked: KeysQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
     return answer({"keys": memories.list_keys(asked.namespace, asked.limit, asked.offset)})
 
 
+@ENDPOINTS.add(
+    "GET", "/memories/namespaces", query=NamespacesQuery, answer=Namespaces, without_tables={"namespaces": []}
+)
 def list_namespaces(request: Request) -> Response:
-    """List the namespaces that contain items."""
+    """List namespaces."""
     asked: NamespacesQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
     found = memories.list_namespaces(
@@ -294,8 +305,9 @@ def list_namespaces(request: Request) -> Response:
     return answer({"namespaces": found})
 
 
+@ENDPOINTS.add("POST", "/memories/search", access="read", body=Search, answer=FoundItems, without_tables={"hits": []})
 def search(request: Request) -> Response:
-    """Find items by field, by word and by meaning."""
+    """Find items."""
     asked: Search = request.state.body
     memories = services_of(request).memories(tenant_of(request))
     hits: Hits = memories.search(
@@ -322,78 +334,3 @@ def _item(item: MemoryItem) -> dict[str, Any]:
         "updated_at": item.updated_at,
         "expires_at": item.expires_at,
     }
-
-
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/memories/item",
-        get_item,
-        summary="Get an item",
-        query=ItemQuery,
-        answer=Item,
-        family=MEMORIES,
-        without_tables="item",
-    ),
-    Endpoint(
-        "PUT",
-        "/memories/item",
-        put_item,
-        access="write",
-        summary="Write an item",
-        body=NewItem,
-        answer=Version,
-        family=MEMORIES,
-    ),
-    Endpoint(
-        "DELETE",
-        "/memories/item",
-        delete_item,
-        access="write",
-        summary="Delete an item",
-        query=ItemQuery,
-        answer=Gone,
-        family=MEMORIES,
-        without_tables="item",
-    ),
-    Endpoint(
-        "POST",
-        "/memories/batch",
-        write_batch,
-        access="write",
-        summary="Write and delete items, all or none",
-        body=Batch,
-        answer=Deleted,
-        family=MEMORIES,
-    ),
-    Endpoint(
-        "GET",
-        "/memories/keys",
-        list_keys,
-        summary="List a namespace's keys",
-        query=KeysQuery,
-        answer=ItemKeys,
-        family=MEMORIES,
-        without_tables={"keys": []},
-    ),
-    Endpoint(
-        "GET",
-        "/memories/namespaces",
-        list_namespaces,
-        summary="List namespaces",
-        query=NamespacesQuery,
-        answer=Namespaces,
-        family=MEMORIES,
-        without_tables={"namespaces": []},
-    ),
-    Endpoint(
-        "POST",
-        "/memories/search",
-        search,
-        summary="Find items",
-        body=Search,
-        answer=FoundItems,
-        family=MEMORIES,
-        without_tables={"hits": []},
-    ),
-)

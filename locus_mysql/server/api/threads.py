@@ -10,10 +10,9 @@ from starlette.responses import Response
 
 from ...families.inspection.records import ThreadRow
 from ...integrations.locus.family import AGENTS
-from ..bodies import value_of
-from ..json_responses import answer
+from ..bodies import answer, value_of
 from ..problems import not_found
-from ..routing import Endpoint
+from ..routing import Endpoints
 from ..services import services_of, tenant_of
 from .models import (
     Answer,
@@ -188,16 +187,24 @@ class Vacuumed(Answer):
     removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
 
 
+ENDPOINTS = Endpoints(AGENTS)
+
+#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
+VACUUM = Endpoints(AGENTS)
+
+
+@ENDPOINTS.add("GET", "/threads", query=ThreadsQuery, answer=Threads, without_tables={"threads": [], "cursor": None})
 def list_threads(request: Request) -> Response:
-    """List the caller's threads, by pages."""
+    """List threads."""
     asked: ThreadsQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     page = inspector.threads(AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
     return answer({"threads": [_thread(row) for row in page.items], "cursor": page.cursor})
 
 
+@ENDPOINTS.add("GET", "/threads/{thread_id}", answer=Thread, without_tables="thread")
 def get_thread(request: Request) -> Response:
-    """Describe a thread of the caller."""
+    """Describe a thread."""
     inspector = services_of(request).inspector(tenant_of(request))
     row = inspector.thread(AGENTS.name, request.path_params["thread_id"])
     if row is None:
@@ -205,8 +212,9 @@ def get_thread(request: Request) -> Response:
     return answer(_thread(row))
 
 
+@ENDPOINTS.add("GET", "/threads/{thread_id}/history", query=HistoryQuery, answer=History, without_tables="thread")
 def get_history(request: Request) -> Response:
-    """List a thread's checkpoints, by pages."""
+    """List a thread's checkpoints, each with its parent."""
     asked: HistoryQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     thread_id = request.path_params["thread_id"]
@@ -227,8 +235,11 @@ def get_history(request: Request) -> Response:
     return answer({"checkpoints": entries, "cursor": page.cursor})
 
 
+@ENDPOINTS.add(
+    "GET", "/threads/{thread_id}/metadata", query=MetadataQuery, answer=CheckpointInfo, without_tables="checkpoint"
+)
 def get_metadata(request: Request) -> Response:
-    """Return the metadata of a checkpoint."""
+    """Get a checkpoint's metadata."""
     asked: MetadataQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
     info = threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
@@ -237,8 +248,9 @@ def get_metadata(request: Request) -> Response:
     return answer(_info(info))
 
 
+@ENDPOINTS.add("POST", "/threads/{thread_id}/copy", body=Copy, answer=Copied, without_tables="thread")
 def copy_thread(request: Request) -> Response:
-    """Copy a thread to a new one."""
+    """Copy a thread with all its checkpoints."""
     wanted: Copy = request.state.body
     threads = services_of(request).threads(tenant_of(request))
     if not threads.copy_thread(request.path_params["thread_id"], wanted.to):
@@ -246,6 +258,7 @@ def copy_thread(request: Request) -> Response:
     return answer({"thread_id": wanted.to})
 
 
+@ENDPOINTS.add("GET", "/search", query=SearchQuery, answer=SearchHits, without_tables={"hits": []})
 def search(request: Request) -> Response:
     """Search conversations by words."""
     asked: SearchQuery = request.state.query
@@ -253,6 +266,7 @@ def search(request: Request) -> Response:
     return answer({"hits": threads.search(asked.q, asked.limit)})
 
 
+@ENDPOINTS.add("GET", "/metadata", query=PairQuery, answer=Checkpoints, without_tables={"checkpoints": []})
 def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
@@ -262,8 +276,9 @@ def query_metadata(request: Request) -> Response:
     return answer({"checkpoints": [_info(info) for info in found]})
 
 
+@VACUUM.add("POST", "/vacuum", body=Vacuum, answer=Vacuumed, without_tables={"removed": 0})
 def vacuum(request: Request) -> Response:
-    """Remove old checkpoints."""
+    """Remove old threads, and old checkpoints of the others."""
     wanted: Vacuum = request.state.body
     threads = services_of(request).threads(tenant_of(request))
     return answer({"removed": threads.vacuum(wanted.older_than_days)})
@@ -284,90 +299,3 @@ def _thread(row: ThreadRow) -> dict[str, Any]:
 
 def _info(info: Any) -> dict[str, Any]:
     return {name: info[name] for name in ("thread_id", "checkpoint_id", "metadata", "created_at")}
-
-
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/threads",
-        list_threads,
-        summary="List threads",
-        query=ThreadsQuery,
-        answer=Threads,
-        family=AGENTS,
-        without_tables={"threads": [], "cursor": None},
-    ),
-    Endpoint(
-        "GET",
-        "/threads/{thread_id}",
-        get_thread,
-        summary="Describe a thread",
-        answer=Thread,
-        family=AGENTS,
-        without_tables="thread",
-    ),
-    Endpoint(
-        "GET",
-        "/threads/{thread_id}/history",
-        get_history,
-        summary="List a thread's checkpoints, each with its parent",
-        query=HistoryQuery,
-        answer=History,
-        family=AGENTS,
-        without_tables="thread",
-    ),
-    Endpoint(
-        "GET",
-        "/threads/{thread_id}/metadata",
-        get_metadata,
-        summary="Get a checkpoint's metadata",
-        query=MetadataQuery,
-        answer=CheckpointInfo,
-        family=AGENTS,
-        without_tables="checkpoint",
-    ),
-    Endpoint(
-        "POST",
-        "/threads/{thread_id}/copy",
-        copy_thread,
-        access="write",
-        summary="Copy a thread with all its checkpoints",
-        body=Copy,
-        answer=Copied,
-        family=AGENTS,
-        without_tables="thread",
-    ),
-    Endpoint(
-        "GET",
-        "/search",
-        search,
-        summary="Search conversations by words",
-        query=SearchQuery,
-        answer=SearchHits,
-        family=AGENTS,
-        without_tables={"hits": []},
-    ),
-    Endpoint(
-        "GET",
-        "/metadata",
-        query_metadata,
-        summary="Find checkpoints by their metadata",
-        query=PairQuery,
-        answer=Checkpoints,
-        family=AGENTS,
-        without_tables={"checkpoints": []},
-    ),
-)
-
-#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
-VACUUM = Endpoint(
-    "POST",
-    "/vacuum",
-    vacuum,
-    access="write",
-    summary="Remove old threads, and old checkpoints of the others",
-    body=Vacuum,
-    answer=Vacuumed,
-    family=AGENTS,
-    without_tables={"removed": 0},
-)

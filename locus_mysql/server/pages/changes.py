@@ -16,9 +16,9 @@ from ...families.registry import find_family
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from ...runtime.sealing import fetching_keys
 from ..problems import Problem, not_found
+from ..routing import Endpoints
 from ..services import services_of
-from .common import changes_in, config_of, family_of, inspector_of, thread_of
-from .query_parameters import ThreadQuery
+from .common import ThreadQuery, changes_in, config_of, family_of, inspector_of, thread_of
 from .rendering import Links, page
 from .sign_in import checked_form
 
@@ -37,8 +37,12 @@ def check_allowed(request: Request) -> None:
         raise Problem(403, "read_only", "You signed in with a token that does not allow writes.")
 
 
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/inspect/copy", query=ThreadQuery)
 def copy_form(request: Request) -> Response:
-    """``GET /inspect/copy``: a whole thread, or a new thread that continues one state."""
+    """The form to copy a whole thread, or to continue one state in a new thread."""
     check_allowed(request)
     query: ThreadQuery = request.state.query
     family = family_of(query.family)
@@ -55,8 +59,9 @@ def copy_form(request: Request) -> Response:
     )
 
 
+@PAGES.add("POST", "/inspect/copy", body="form")
 def copy_thread(request: Request) -> Response:
-    """``POST /inspect/copy``."""
+    """Copy a thread."""
     check_allowed(request)
     form = checked_form(request)
     family = family_of(form.get("family", ""))
@@ -72,8 +77,9 @@ def copy_thread(request: Request) -> Response:
     return RedirectResponse(Links(request).thread(family, target), 303)
 
 
+@PAGES.add("GET", "/inspect/delete", query=ThreadQuery)
 def delete_form(request: Request) -> Response:
-    """``GET /inspect/delete``: a thread, or one of its checkpoints."""
+    """The form to delete a thread, or one of its checkpoints."""
     check_allowed(request)
     query: ThreadQuery = request.state.query
     family = family_of(query.family)
@@ -85,8 +91,9 @@ def delete_form(request: Request) -> Response:
     return page(request, "delete.html", section="threads", thread=thread, family=family, query=query)
 
 
+@PAGES.add("POST", "/inspect/delete", body="form")
 def delete(request: Request) -> Response:
-    """``POST /inspect/delete``."""
+    """Delete a thread, or one of its checkpoints."""
     check_allowed(request)
     form = checked_form(request)
     family = family_of(form.get("family", ""))

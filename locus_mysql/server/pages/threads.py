@@ -1,25 +1,30 @@
-"""The page with the list of threads, newest first, with search and filters."""
+"""Pages that list threads: the newest first with filters, and searches by words and by metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.inspection.records import Page, ThreadPreview, ThreadRow
+from ...errors import InvalidInput
+from ...families.inspection.records import Hit, Page, Tagged, ThreadPreview, ThreadRow
 from ..bodies import value_of
-from .common import chosen, families_of, inspector_of
-from .query_parameters import AGES, SIZES, ThreadsQuery, as_glob
+from ..routing import Endpoints
+from .common import AGES, SIZES, MetadataQuery, SearchQuery, ThreadsQuery, as_glob, chosen, families_of, inspector_of
 from .rendering import page
 
 #: Number of threads on a page.
 ON_A_PAGE = 50
 
 
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/", query=ThreadsQuery)
 def threads_page(request: Request) -> Response:
-    """``GET /``."""
+    """The list of threads, newest first."""
     query: ThreadsQuery = request.state.query
     existing = families_of(request)
     family = chosen(query.family, existing)
@@ -62,4 +67,58 @@ def threads_page(request: Request) -> Response:
         previews=previews,
         sizes=SIZES,
         ages=AGES,
+    )
+
+
+#: Number of hits on a page.
+MOST_HITS = 50
+
+
+@PAGES.add("GET", "/inspect/search", query=SearchQuery)
+def search_page(request: Request) -> Response:
+    """The search by words of conversations."""
+    query: SearchQuery = request.state.query
+    existing = families_of(request)
+    family = chosen(query.family, existing) if query.family else None
+    asked = [one for one in existing if one == family or not query.family]
+    words = query.q.strip()
+    found: list[Hit] = []
+    refused: list[str] = []
+    for one in asked if words else ():
+        try:
+            found += inspector_of(request).search(words, family=one, limit=MOST_HITS)
+        except InvalidInput as error:  # a family without a full-text index must not hide the hits of the others
+            refused.append(str(error))
+    found.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+    return page(
+        request,
+        "search.html",
+        section="search",
+        existing=existing,
+        family=family,
+        query=query,
+        found=found[:MOST_HITS],
+        refused=refused,
+        most=MOST_HITS,
+    )
+
+
+@PAGES.add("GET", "/inspect/metadata", query=MetadataQuery)
+def metadata_page(request: Request) -> Response:
+    """The search by metadata."""
+    query: MetadataQuery = request.state.query
+    existing = families_of(request)
+    family = chosen(query.family, existing)
+    found: Sequence[Tagged] = ()
+    if family is not None and query.key:
+        found = inspector_of(request).by_metadata(query.key, value_of(query.value), family=family, limit=MOST_HITS)
+    return page(
+        request,
+        "metadata.html",
+        section="metadata",
+        existing=existing,
+        family=family,
+        query=query,
+        found=found,
+        most=MOST_HITS,
     )

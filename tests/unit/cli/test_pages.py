@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.cli.pages import pages
+from locus_mysql.cli.inspection.command import pages
 from locus_mysql.engine import retry
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.inspection.records import Page

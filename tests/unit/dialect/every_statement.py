@@ -1,13 +1,20 @@
-"""Every statement of every family: each public method is called with arguments of the types that it declares."""
+"""Every statement of every family: each `SQL` of a family's modules is called with samples of its parameters.
+
+In families whose statements are methods, each public method is called with arguments of the types that it declares.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import pkgutil
+import re
 import types
 import typing
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Literal, Union
 
 from locus_mysql.dialect import Schema, Statement
@@ -15,34 +22,104 @@ from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.graphs.dialect import GraphDialect
-from locus_mysql.dialect.memories.dialect import MemoryDialect
-from locus_mysql.dialect.memories.filters import ItemFilter
-from locus_mysql.dialect.memories.maintenance import MaintenanceStatements
-from locus_mysql.dialect.memories.pieces import MemoryStatements
 from locus_mysql.dialect.memu.dialect import MemuDialect
 from locus_mysql.dialect.memu.record_filters import RecordFilter
 from locus_mysql.dialect.memu.statements import MemuStatements
 from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
-from locus_mysql.dialect.template import Statements
-from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
-from locus_mysql.dialect.transcripts.moving import MovingStatements
+from locus_mysql.dialect.sql import SQL
+from locus_mysql.dialect.template import Statements, fill
+from locus_mysql.dialect.variants import OCEANBASE
+from locus_mysql.dialect.words import WordSearch
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.families.memories.statements import items as memory_items
+from locus_mysql.families.memories.statements import moving as memory_moving
+from locus_mysql.families.memories.statements import vectors as memory_vectors
+from locus_mysql.families.memories.statements.dialect import MemoryDialect, Range
+from locus_mysql.families.transcripts.statements import inspection as transcript_inspection
+from locus_mysql.families.transcripts.statements import reading as transcript_reading
+from locus_mysql.families.transcripts.statements import writing as transcript_writing
+from locus_mysql.families.transcripts.statements.tables import transcript_dialect
 
-#: The dialect of each folder in ``dialect``.
+#: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
     "checkpoints": CheckpointDialect("p_"),
     "graphs": GraphDialect("p_"),
     "memories": MemoryDialect("p_"),
     "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
-    "transcripts": TranscriptDialect("p_"),
+    "transcripts": transcript_dialect("p_"),
     "working": WorkingDialect("p_"),
+}
+
+#: The packages of the families whose statements are declared as `SQL`.
+PACKAGES: Mapping[str, str] = {
+    "memories": "locus_mysql.families.memories",
+    "transcripts": "locus_mysql.families.transcripts",
+}
+
+#: The texts of the pieces that calls give: by family, the statement's name (or "" for any) and the piece's name. A
+#: statement is made with all first texts, all second ones, and so on.
+PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
+    "memories": {
+        ("", "range"): (Range(b"a").condition("i"), Range(b"a", exact=True).condition("i"), ""),
+        ("_NEAR", "range"): (Range(b"a").owned("s"), Range(b"a", exact=True).owned("s")),
+        ("", "filter"): ("", " AND i.version > :value_0 AND i.version < :metadata_0"),
+        ("", "gone"): ("", memory_vectors._GONE),
+        ("REMOVE_SIGNS", "gone"): ("", memory_vectors._GONE_OF_SIGNS),
+        ("", "locking"): ("", " FOR UPDATE SKIP LOCKED"),
+        ("", "of_tenant"): ("", " AND i.tenant = :tenant"),
+        ("_LIST", "after"): ("", memory_items._OLDER),
+        ("_PAGE", "after"): ("", memory_vectors._AFTER, memory_moving._AFTER),
+        ("LOOSE", "limit"): ("", " LIMIT :limit"),
+        ("", "loose"): ("SELECT 1",),
+        ("_STATE", "more"): ("", memory_vectors._KNOWN_TOKENS + memory_vectors._CHANGES, memory_vectors._EMBEDDINGS),
+        ("_STATE", "since"): ("v.path = :path0 AND v.stamp > :stamp0",),
+        ("_STATE", "of_vectors"): (Range(b"a").condition("v"), ""),
+        ("_NEAR", "join"): ("", memory_vectors._ITEMS_OF_SIGNS),
+        **{("_NEAR", name): (text,) for name, text in memory_vectors._distance_by_parts(16).items()},
+        **{("_NEAR", name): ("64",) for name in ("buffer", "other_model", "place")},
+        ("_WORDS", "waiting"): ("", memory_items._WAITING),
+        **{("_WORDS", name): (text,) for name, text in WordSearch("t", ["a", "b c"], "default", "i").pieces.items()},
+    },
+    "transcripts": {
+        ("ITEMS", "range"): (
+            "",
+            transcript_reading.AFTER + transcript_reading.BEFORE + transcript_reading.UNTIL,
+            " AND (i.seq BETWEEN :first_0 AND :last_0 OR i.seq >= :first_1)",
+        ),
+        ("ITEMS", "direction"): (" DESC", ""),
+        ("ITEMS", "offset"): ("", transcript_reading.OFFSET),
+        ("LIST", "state"): ("t.state", "NULL"),
+        ("LIST", "order"): (transcript_reading.BY_KEY, transcript_reading.NEWEST_FIRST),
+        ("LIST", "limit"): ("", transcript_reading.LIMIT),
+        ("LIST", "conditions"): (
+            "",
+            transcript_reading.IN_COLLECTION
+            + transcript_reading.NAMED
+            + transcript_reading.IN_SCOPE
+            + transcript_reading.BEGINS
+            + transcript_reading.UNDIVIDED
+            + transcript_reading.MAIN
+            + transcript_reading.AFTER_KEY,
+        ),
+        ("LOCK", "expiry"): (transcript_writing.NEVER, transcript_writing.AFTER),
+        ("LOCK", "later"): (transcript_writing.REPLACED, transcript_writing.LATEST),
+        ("", "which"): ("{KEY}", "{GROUP}"),
+        ("THREADS", "conditions"): (
+            "",
+            transcript_inspection.MATCHING
+            + transcript_inspection.LARGE
+            + transcript_inspection.SAVED_AFTER
+            + transcript_inspection.SAVED_BEFORE
+            + transcript_inspection.AFTER_KEY,
+        ),
+        ("MARKERS", "which"): ("FALSE", "{ONE_OF}"),
+    },
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
 
 #: Arguments whose type allows more than the method does, by the class of statements and the parameter's name.
 ARGUMENTS: Mapping[tuple[type, str], Any] = {
-    (MaintenanceStatements, "kept"): "vectors",
     (MemuStatements, "role"): "items",
     (MemuStatements, "scope"): ["user_id"],
     (MemuStatements, "values"): dict.fromkeys(("locus_tenant", "user_id", *CORE["items"], *CORE["links"]), "text"),
@@ -52,12 +129,8 @@ ARGUMENTS: Mapping[tuple[type, str], Any] = {
 SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
     Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
-    ItemFilter: ItemFilter(" AND i.version > %s", (1,)),
     RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
-
-#: Methods left out: a helper with a template as argument, and one whose arguments are the columns of a row.
-LEFT_OUT = {MemoryStatements.over_keys, MovingStatements.create}
 
 
 def sample(declared: Any, *, full: bool) -> Any:
@@ -103,7 +176,7 @@ def arguments(method: Any, *, full: bool) -> dict[str, Any]:
 def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]:
     """Yield the statements of each public method, called with and without optional arguments."""
     for name, method in inspect.getmembers(owner, inspect.ismethod):
-        if name.startswith("_") or method.__func__ in LEFT_OUT:
+        if name.startswith("_"):
             continue
         for full in (True, False):
             made = method(**arguments(method, full=full))
@@ -112,8 +185,47 @@ def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]
                     yield f"{type(owner).__name__}.{name}", statement
 
 
+def declared(package: str) -> Iterator[tuple[str, SQL]]:
+    """Yield each `SQL` of a package's modules, with the names of the module and of the constant."""
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        for name, one in vars(import_module(module.name)).items():
+            if isinstance(one, SQL):
+                yield f"{module.name.rpartition('.')[2]}.{name}", one
+
+
+def samples_of(text: str) -> dict[str, Any]:
+    """Return a value for each parameter that a text names: a list where it stands in parentheses of its own."""
+    values: dict[str, Any] = {name: name for name in re.findall(r"(?<![\w:]):([a-z]\w*)", text)}
+    for name in re.findall(r"IN \(:(\w+)\)", text):
+        values[name] = [f"{name} 1", f"{name} 2"]
+    for columns, name in re.findall(r"\(([^()]+)\) IN \(:(\w+)\)", text):
+        values[name] = [(name,) * len(columns.split(","))] * 2
+    for rows, names in re.findall(r"\[(\w+): ([^\[\]]*(?:\[\w*\][^\[\]]*)*)\]", text):
+        fields = dict.fromkeys(re.findall(r":([a-z]\w*)", names))
+        values[rows] = [namedtuple("Sample", fields)(*fields)] * 2
+    return values
+
+
+def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
+    """Yield the statements of an `SQL`, one for each text of its pieces."""
+    dialect, given = DIALECTS[family], PIECES[family]
+    texts: dict[str, Sequence[str]] = {}
+    open_texts = [one.text, OCEANBASE.replacements.get(one.text, "")]
+    while open_texts:  # a piece may have placeholders too
+        for piece in {*re.findall(r"\{([A-Za-z_]\w*)\}", open_texts.pop())} - {*texts, *dialect.pieces}:
+            texts[piece] = given.get((name.rpartition(".")[2], piece)) or given["", piece]
+            open_texts += texts[piece]
+    for number in range(max(map(len, texts.values()), default=1)):
+        pieces = {piece: some[min(number, len(some) - 1)] for piece, some in texts.items()}
+        text = fill(one.text, {**dialect.pieces, **pieces})
+        yield one(dialect, pieces=pieces, **samples_of(text))
+
+
 def every_statement() -> Iterator[tuple[str, str, Statement]]:
-    """Yield the family's folder, the name of the method and the statement."""
+    """Yield the family, the name of the statement or of its method, and the statement."""
+    for family, package in PACKAGES.items():
+        for name, one in dict(declared(package)).items():
+            yield from ((family, name, statement) for statement in calls_of(family, name, one))
     for folder, dialect in DIALECTS.items():
         parts = [getattr(dialect, name) for name in dir(dialect) if not name.startswith("_")]
         for owner in parts:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.inspection.text_changes import LONGEST, Piece, text_changes
+from locus_mysql.inspection.differences import LONGEST, Piece, text_changes
 
 TEXTS = st.text(alphabet="ab \n.", max_size=60)
 

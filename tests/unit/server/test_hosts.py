@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.requests import Request
 
-from locus_mysql.server.hosts import Hosts
+from locus_mysql.server.access import Hosts
 from locus_mysql.server.problems import Problem
 
 

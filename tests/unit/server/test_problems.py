@@ -11,10 +11,10 @@ import pytest
 from locus_mysql import MySQLConfig, errors
 from locus_mysql.drivers.interface import PacketTooLarge
 from locus_mysql.engine.failures import explain
-from locus_mysql.server.hosts import host_of, is_loopback
+from locus_mysql.server.access import host_of, is_loopback
+from locus_mysql.server.dispatching import Turns
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem, explained, problem_of
-from locus_mysql.server.turns import Turns
 
 
 def concrete(kind: type[Exception]) -> list[type[Exception]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.cli.inspection.measures import age, format_size, format_time, moment_of, size_of, zone_of
+from locus_mysql.cli.inspection.command import age, format_size, format_time, moment_of, size_of, zone_of
 from locus_mysql.errors import InvalidInput
 
 NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)

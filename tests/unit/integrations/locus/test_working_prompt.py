@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from locus_mysql import WorkingMemoryHook
 from locus_mysql.errors import ConfigError
-from locus_mysql.integrations.locus.working_prompt import quoted
+from locus_mysql.integrations.locus.working_hook import quoted
 from locus_mysql.working import InMemoryStorage, WorkingMemory
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from locus_mysql.families.inspection.records import Turn
-from locus_mysql.server.pages.charts import BARS_HEIGHT, HEIGHT, WIDTH, bar_chart, lines_of, nice_end
+from locus_mysql.server.pages.statistics import BARS_HEIGHT, HEIGHT, WIDTH, bar_chart, lines_of, nice_end
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.families.inspection.memory_records import NamespaceRow
-from locus_mysql.server.pages.memories import NamespaceNode, namespace_tree, text_of, text_of_preview
-from locus_mysql.server.pages.sessions import task_of
+from locus_mysql.server.pages.records import NamespaceNode, namespace_tree, task_of, text_of, text_of_preview
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

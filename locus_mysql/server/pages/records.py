@@ -1,4 +1,4 @@
-"""Pages of long-term memory: namespaces, items, and searches by word and by meaning."""
+"""Pages of families without threads: namespaces and items of long-term memory, and sessions of working memory."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ...families.inspection.memory_records import ItemHit, ItemRow, NamespaceRow
-from ...families.inspection.records import Page
+from ...families.inspection.records import Page, SessionRow
 from ...families.memories.family import MEMORIES
 from ...families.memories.searching import Way
+from ...families.working.family import WORKING
 from ..problems import not_found
-from .common import inspector_of
+from ..routing import Endpoints
+from .common import (
+    MemoriesQuery,
+    MemoryQuery,
+    SessionQuery,
+    SessionsQuery,
+    as_glob,
+    as_labels,
+    from_labels,
+    inspector_of,
+)
 from .markdown import Formatter
-from .query_parameters import MemoriesQuery, MemoryQuery, as_labels, from_labels
 from .rendering import page
 from .tree import hits, tree
 
@@ -109,8 +119,12 @@ def namespace_tree(rows: Sequence[NamespaceRow], prefix: tuple[str, ...]) -> Nam
     return root
 
 
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/inspect/memories", query=MemoriesQuery)
 def memories_page(request: Request) -> Response:
-    """``GET /inspect/memories``: the namespaces and items in a namespace, or the hits of a search."""
+    """The namespaces and items in a namespace, or the hits of a search."""
     query: MemoriesQuery = request.state.query
     inspector = inspector_of(request)
     labels = as_labels(query.namespace)
@@ -143,8 +157,9 @@ def memories_page(request: Request) -> Response:
     )
 
 
+@PAGES.add("GET", "/inspect/memory", query=MemoryQuery)
 def memory_page(request: Request) -> Response:
-    """``GET /inspect/memory``: an item."""
+    """An item."""
     query: MemoryQuery = request.state.query
     inspector = inspector_of(request)
     labels = as_labels(query.namespace)
@@ -165,4 +180,99 @@ def memory_page(request: Request) -> Response:
         hits=hits(root) if query.find else 0,
         text=text_of(found.value)[:MOST_TEXT],
         formatted=Formatter(),
+    )
+
+
+#: The statuses of threads that look like those of tasks.
+_LOOKS = {"waiting": "waiting", "failed": "failed", "cancelled": "failed", "completed": "done"}
+
+#: Number of sessions on a page.
+ON_A_PAGE = 100
+
+
+class Task(NamedTuple):
+    """A task.
+
+    Args:
+        title: Its id.
+        status: Its status in words.
+        look: The status of a thread that looks like it.
+        percent: Its progress, from 0 to 100; None if unknown.
+        steps: Its steps in words; empty if unknown.
+        description: What is being done.
+        error: Why it failed or was cancelled.
+    """
+
+    title: str
+    status: str
+    look: str
+    percent: int | None
+    steps: str
+    description: str
+    error: str
+
+
+def task_of(state: Mapping[str, Any] | None) -> Task | None:
+    """Return the task in a stored state; None without one, or for a state that is not a task."""
+    if state is None or not isinstance(state.get("task_id"), str) or not isinstance(state.get("status"), str):
+        return None
+    status, progress = state["status"], state.get("progress")
+    known = isinstance(progress, int | float) and not isinstance(progress, bool) and 0 <= progress <= 1
+    step, total = state.get("current_step"), state.get("total_steps")
+    steps = ""
+    if isinstance(step, int) and step >= 0:
+        steps = f"step {step} of {total}" if isinstance(total, int) else f"step {step}" if step else ""
+    description, error = state.get("description"), state.get("error")
+    return Task(
+        title=state["task_id"],
+        status=status[:40],
+        look=_LOOKS.get(status, "unfinished"),
+        percent=round(100 * float(progress)) if known and progress is not None else None,
+        steps=steps,
+        description=description if isinstance(description, str) else "",
+        error=error if isinstance(error, str) else "",
+    )
+
+
+@PAGES.add("GET", "/inspect/sessions", query=SessionsQuery)
+def sessions_page(request: Request) -> Response:
+    """The list of sessions."""
+    query: SessionsQuery = request.state.query
+    inspector = inspector_of(request)
+    existing = WORKING.name in inspector.families()
+    found: Page[SessionRow] = Page(())
+    if existing:
+        found = inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
+    return page(
+        request,
+        "sessions.html",
+        section=WORKING.page.name,
+        existing=existing,
+        query=query,
+        found=found,
+        task_of=task_of,
+    )
+
+
+@PAGES.add("GET", "/inspect/session", query=SessionQuery)
+def session_page(request: Request) -> Response:
+    """A session."""
+    query: SessionQuery = request.state.query
+    inspector = inspector_of(request)
+    found = None
+    if WORKING.name in inspector.families():
+        found = inspector.session(query.session)
+    if found is None:
+        raise not_found("session")
+    variables = tree(found.variables, query.find)
+    return page(
+        request,
+        "session.html",
+        section=WORKING.page.name,
+        query=query,
+        found=found,
+        root=variables,
+        current=task_of(found.task_state),
+        task=None if found.task_state is None else tree(found.task_state, query.find),
+        hits=hits(variables) if query.find else 0,
     )

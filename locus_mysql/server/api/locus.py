@@ -15,12 +15,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..integrations.locus.family import AGENTS
-from .api.models import Gone
-from .json_responses import answer, answer_text
-from .problems import Problem, invalid, not_found
-from .routing import Endpoint
-from .services import services_of, tenant_of
+from ...integrations.locus.family import AGENTS
+from ..bodies import answer, answer_text
+from ..problems import Problem, invalid, not_found
+from ..routing import Endpoint
+from ..services import services_of, tenant_of
+from .models import Gone
 
 #: The largest number of ids in an answer. A larger limit is reduced to it, as Locus' client would take an error for a
 #: thread without checkpoints.

@@ -1,4 +1,4 @@
-"""`Hosts`: checks Host and Origin headers, to refuse requests that browsers send for pages of other sites.
+"""Who may send a request: `by_header` identifies its caller, and `Hosts` refuses what browsers send for other sites.
 
 A page of another site can make a browser send requests here. If tokens are required, such a page has none. Without
 tokens, every client that reaches the port has full access; on the loopback interface that includes every page that the
@@ -8,6 +8,8 @@ site could resolve its own name to this address (DNS rebinding) and read everyth
 
 from __future__ import annotations
 
+import base64
+import binascii
 import ipaddress
 import re
 from collections.abc import Collection
@@ -16,6 +18,57 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from .problems import Problem
+from .routing import Authenticate
+from .tokens import Caller, Tokens
+
+#: Length of the longest Authorization header that is parsed, in characters.
+_LONGEST = 1024
+
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="locus-mysql", Basic realm="locus-mysql", charset="UTF-8"'}
+
+
+def by_header(tokens: Tokens | None, anyone: Caller) -> Authenticate:
+    """Return a function that identifies a caller by ``Bearer TOKEN``, or ``Basic`` with the token as the password.
+
+    Args:
+        tokens: The tokens; None if callers need none.
+        anyone: The caller that every request has then.
+    """
+
+    def authenticate(request: Request) -> Caller:
+        if tokens is None:
+            return anyone
+        given = request.headers.getlist("authorization")
+        secret = secret_of(given[0]) if len(given) == 1 else None
+        caller = None if secret is None else tokens.find(secret)
+        if caller is None:
+            raise Problem(
+                401,
+                "not_authenticated",
+                "A valid token is needed, as a bearer token or as the password of Basic authentication.",
+                headers=_CHALLENGE,
+            )
+        return caller
+
+    return authenticate
+
+
+def secret_of(header: str) -> str | None:
+    """Return the token in an Authorization header, or None. Basic authentication may name any user."""
+    scheme, _, rest = header.partition(" ")
+    rest = rest.strip(" ")
+    if len(header) > _LONGEST or not rest:
+        return None
+    if scheme.lower() == "bearer":
+        return rest
+    if scheme.lower() != "basic":
+        return None
+    try:
+        user_and_password = base64.b64decode(rest, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return user_and_password.partition(":")[2] or None
+
 
 #: Methods that change nothing.
 _SAFE = frozenset({"GET", "HEAD"})

@@ -13,14 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import weakref
 from dataclasses import dataclass, replace
-from typing import Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
 from locus.core.state import AgentState
 
 from ...families.checkpoints.preconditions import NO_CHECKPOINT, NoCheckpoint
 from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.lru_cache import LRUCache
+
+if TYPE_CHECKING:
+    from locus.core.messages import Message
+    from locus.core.state import AgentState
 
 #: The key of the stamp in the metadata of a loaded state.
 STAMP_KEY = "_locus_mysql_loaded"
@@ -113,3 +119,37 @@ def _read(stamp: object, key: ThreadKey) -> tuple[str, bytes | Literal[NoCheckpo
 
 def _digest(key: ThreadKey) -> str:
     return hashlib.sha256("\0".join(key).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+class FirstSaved:
+    """Stamps messages with the time they were first saved.
+
+    A run saves several times, and its state in memory is never stamped. So the stamps are remembered as long as the
+    run holds the message: a message with a new stamp at each save would be a changed message, and be stored again.
+    """
+
+    def __init__(self) -> None:
+        self._stamps: dict[int, tuple[weakref.ref[Message], str]] = {}
+
+    def stamp(self, state: AgentState, now: datetime) -> AgentState:
+        """The state with every message stamped, those unknown with ``now``."""
+        from locus.memory.retention import MESSAGE_TIME_KEY
+
+        stamped = tuple(
+            message
+            if MESSAGE_TIME_KEY in message.metadata
+            else message.model_copy(
+                update={"metadata": {**message.metadata, MESSAGE_TIME_KEY: self._time_of(message, now)}}
+            )
+            for message in state.messages
+        )
+        return state.model_copy(update={"messages": stamped})
+
+    def _time_of(self, message: Message, now: datetime) -> str:
+        key = id(message)
+        known = self._stamps.get(key)
+        if known is not None and known[0]() is message:
+            return known[1]
+        stamp = now.isoformat()
+        self._stamps[key] = (weakref.ref(message, lambda _: self._stamps.pop(key, None)), stamp)
+        return stamp

@@ -1,11 +1,14 @@
-"""The tables of transcripts."""
+"""The tables of transcripts, the key of a transcript, and the pieces that statements share: `transcript_dialect`."""
 
 from __future__ import annotations
 
-from .. import ledger
-from ..resealing import OwnerTable, SealedColumn
-from ..schema import Schema, Table
-from .pieces import encrypted_identity
+from functools import lru_cache
+from typing import NamedTuple
+
+from ....dialect import ledger
+from ....dialect.dialect import Dialect
+from ....dialect.resealing import OwnerTable, SealedColumn
+from ....dialect.schema import Schema, Table
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -59,6 +62,53 @@ ITEMS = """(
 _DEFINITIONS = {"transcripts": TRANSCRIPTS, "items": ITEMS}
 
 
+def _escaped(column: str) -> str:
+    return f"REPLACE(REPLACE(t.{column}, '~', '~0'), '/', '~1')"
+
+
+#: Pieces by name. ``{KEY}`` selects a transcript ``t`` by its key, ``{GROUP}`` the transcript and all its parts.
+#: ``{LIVE_TRANSCRIPT}``: it has not expired. ``{OF_TRANSCRIPT}`` joins items ``i`` to it. ``{US_SINCE_1970}`` is the
+#: server's clock in microseconds. ``{THREAD_ID}`` is the id of a transcript as a thread: its key as the segments of a
+#: path, with ``~`` and ``/`` escaped as in JSON Pointer (RFC 6901); without a part if the transcript has none.
+PIECES = {
+    "US_SINCE_1970": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    "KEY": "{GROUP} AND t.part = :part",
+    "GROUP": "t.tenant = :tenant AND t.kind = :kind AND t.collection = :collection AND t.name = :name",
+    "ONE_OF": "(t.tenant, t.kind, t.collection, t.name, t.part) IN (:keys)",
+    "LIVE_TRANSCRIPT": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
+    "OF_TRANSCRIPT": "i.tenant = t.tenant AND i.sid = t.sid",
+    "HEADER": (
+        "t.kind, t.collection, t.name, t.part, t.revision, t.tag, t.scope, t.items, t.size_bytes, t.last_seq,"
+        " t.created_at, t.expires_at, t.seal, t.sid"
+    ),
+    "THREAD_ID": (
+        "CONVERT(CONCAT_WS('/', t.kind, {ESCAPED_COLLECTION}, {ESCAPED_NAME}, IF(t.part = _binary'', NULL,"
+        " {ESCAPED_PART})) USING utf8mb4)"
+    ),
+    **{f"ESCAPED_{name.upper()}": _escaped(name) for name in ("collection", "name", "part")},
+}
+
+
+class RowKey(NamedTuple):
+    """The key of a transcript's row: parameters of most statements."""
+
+    tenant: str
+    kind: bytes
+    collection: bytes
+    name: bytes
+    part: bytes
+
+
+@lru_cache
+def transcript_dialect(table_prefix: str = "locus_") -> Dialect:
+    """Return the dialect of the tables with one prefix, which all stores share.
+
+    Args:
+        table_prefix: The prefix of the tables' names; validated by the configuration.
+    """
+    return Dialect(transcript_schema(table_prefix), table_names(table_prefix), PIECES)
+
+
 def table_names(table_prefix: str) -> dict[str, str]:
     """The unquoted names of the tables by their roles."""
     return {
@@ -105,3 +155,8 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             owner_table=OwnerTable(names["transcripts"], ("tenant", *owner), ("tenant", "sid"), size="size_bytes"),
         ),
     )
+
+
+def encrypted_identity(item_id: bytes | None, seq: int) -> tuple[bytes | int | None, ...]:
+    """Return what the encrypted content of an item is bound to: its id, or its seq if it has none."""
+    return (item_id,) if item_id is not None else (None, seq)
