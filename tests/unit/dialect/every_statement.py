@@ -21,10 +21,6 @@ from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
-from locus_mysql.dialect.memories.dialect import MemoryDialect
-from locus_mysql.dialect.memories.filters import ItemFilter
-from locus_mysql.dialect.memories.maintenance import MaintenanceStatements
-from locus_mysql.dialect.memories.pieces import MemoryStatements
 from locus_mysql.dialect.memu.dialect import MemuDialect
 from locus_mysql.dialect.memu.record_filters import RecordFilter
 from locus_mysql.dialect.memu.statements import MemuStatements
@@ -33,91 +29,24 @@ from locus_mysql.dialect.sql import SQL
 from locus_mysql.dialect.template import Statements, fill
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.dialect.working.statements import WorkingDialect
-from locus_mysql.families.graphs.statements import inspection as graph_inspection
-from locus_mysql.families.graphs.statements import loading as graph_loading
-from locus_mysql.families.graphs.statements import moving as graph_moving
-from locus_mysql.families.graphs.statements import removing as graph_removing
-from locus_mysql.families.graphs.statements import saving as graph_saving
-from locus_mysql.families.graphs.statements import threads as graph_threads
-from locus_mysql.families.graphs.statements.dialect import graph_dialect
-from locus_mysql.families.transcripts.statements import inspection as transcript_inspection
-from locus_mysql.families.transcripts.statements import reading as transcript_reading
-from locus_mysql.families.transcripts.statements import writing as transcript_writing
-from locus_mysql.families.transcripts.statements.tables import transcript_dialect
+
+from .pieces import graphs, memories, transcripts
+
+#: The families whose statements are declared as `SQL`.
+DECLARED = {"graphs": graphs, "memories": memories, "transcripts": transcripts}
 
 #: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
+    **{family: one.DIALECT for family, one in DECLARED.items()},
     "checkpoints": CheckpointDialect("p_"),
-    "graphs": graph_dialect("p_"),
-    "memories": MemoryDialect("p_"),
     "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
-    "transcripts": transcript_dialect("p_"),
     "working": WorkingDialect("p_"),
-}
-
-#: The packages of the families whose statements are declared as `SQL`.
-PACKAGES: Mapping[str, str] = {
-    "graphs": "locus_mysql.families.graphs",
-    "transcripts": "locus_mysql.families.transcripts",
-}
-
-#: The texts of the pieces that calls give: by family, the statement's name (or "" for any) and the piece's name. A
-#: statement is made with all first texts, all second ones, and so on.
-PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
-    "graphs": {
-        ("", "after"): ("", graph_threads.AFTER),
-        ("", "base"): ("", "{BASE_IS_THERE}"),
-        ("", "chosen"): (graph_loading.NEWEST, graph_loading.NAMED, graph_loading.SEVERAL, graph_moving.NEXT),
-        ("", "conditions"): ("",),
-        ("", "holds"): ("", graph_inspection.HOLDS),
-        ("", "known"): ("", graph_loading.NOT_KNOWN),
-        ("", "namespace"): ("", graph_removing.OF_NAMESPACE),
-        ("", "number"): (graph_saving.IF_TAKEN, graph_saving.UNLESS_RECORDED),
-        ("", "table"): ("{checkpoints}", "{parts}"),
-        ("", "task"): ("", graph_loading.OF_TASK),
-        ("", "then"): (graph_saving.KEEP, graph_saving.KEEP_FIRST, graph_saving.KEEP_LAST),
-    },
-    "transcripts": {
-        ("ITEMS", "range"): (
-            "",
-            transcript_reading.AFTER + transcript_reading.BEFORE + transcript_reading.UNTIL,
-            " AND (i.seq BETWEEN :first_0 AND :last_0 OR i.seq >= :first_1)",
-        ),
-        ("ITEMS", "direction"): (" DESC", ""),
-        ("ITEMS", "offset"): ("", transcript_reading.OFFSET),
-        ("LIST", "state"): ("t.state", "NULL"),
-        ("LIST", "order"): (transcript_reading.BY_KEY, transcript_reading.NEWEST_FIRST),
-        ("LIST", "limit"): ("", transcript_reading.LIMIT),
-        ("LIST", "conditions"): (
-            "",
-            transcript_reading.IN_COLLECTION
-            + transcript_reading.NAMED
-            + transcript_reading.IN_SCOPE
-            + transcript_reading.BEGINS
-            + transcript_reading.UNDIVIDED
-            + transcript_reading.MAIN
-            + transcript_reading.AFTER_KEY,
-        ),
-        ("LOCK", "expiry"): (transcript_writing.NEVER, transcript_writing.AFTER),
-        ("LOCK", "later"): (transcript_writing.REPLACED, transcript_writing.LATEST),
-        ("", "which"): ("{KEY}", "{GROUP}"),
-        ("THREADS", "conditions"): (
-            "",
-            transcript_inspection.MATCHING
-            + transcript_inspection.LARGE
-            + transcript_inspection.SAVED_AFTER
-            + transcript_inspection.SAVED_BEFORE
-            + transcript_inspection.AFTER_KEY,
-        ),
-        ("MARKERS", "which"): ("FALSE", "{ONE_OF}"),
-    },
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
 
 #: Arguments whose type allows more than the method does, by the class of statements and the parameter's name.
 ARGUMENTS: Mapping[tuple[type, str], Any] = {
-    (MaintenanceStatements, "kept"): "vectors",
     (MemuStatements, "role"): "items",
     (MemuStatements, "scope"): ["user_id"],
     (MemuStatements, "values"): dict.fromkeys(("locus_tenant", "user_id", *CORE["items"], *CORE["links"]), "text"),
@@ -127,12 +56,8 @@ ARGUMENTS: Mapping[tuple[type, str], Any] = {
 SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
     Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
-    ItemFilter: ItemFilter(" AND i.version > %s", (1,)),
     RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
-
-#: Methods left out: a helper with a template as argument.
-LEFT_OUT = {MemoryStatements.over_keys}
 
 
 def sample(declared: Any, *, full: bool) -> Any:
@@ -178,7 +103,7 @@ def arguments(method: Any, *, full: bool) -> dict[str, Any]:
 def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]:
     """Yield the statements of each public method, called with and without optional arguments."""
     for name, method in inspect.getmembers(owner, inspect.ismethod):
-        if name.startswith("_") or method.__func__ in LEFT_OUT:
+        if name.startswith("_"):
             continue
         for full in (True, False):
             made = method(**arguments(method, full=full))
@@ -210,8 +135,12 @@ def samples_of(text: str) -> dict[str, Any]:
 
 
 def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
-    """Yield the statements of an `SQL`, one for each text of its pieces."""
-    dialect, given = DIALECTS[family], PIECES[family]
+    """Yield the statements of an `SQL`, one for each text of its pieces.
+
+    ``PIECES`` of a family has these texts by the statement's name, or "" for any, and the piece's name. A statement is
+    made with all first texts, all second ones, and so on.
+    """
+    dialect, given = DIALECTS[family], DECLARED[family].PIECES
     texts: dict[str, Sequence[str]] = {}
     waiting = [one.text, OCEANBASE.replacements.get(one.text, "")]
     while waiting:  # a piece may have placeholders, too
@@ -230,8 +159,8 @@ def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
 
 def every_statement() -> Iterator[tuple[str, str, Statement]]:
     """Yield the family, the name of the statement or of its method, and the statement."""
-    for family, package in PACKAGES.items():
-        for name, one in dict(declared(package)).items():
+    for family, of_family in DECLARED.items():
+        for name, one in dict(declared(of_family.PACKAGE)).items():
             yield from ((family, name, statement) for statement in calls_of(family, name, one))
     for folder, dialect in DIALECTS.items():
         parts = [getattr(dialect, name) for name in dir(dialect) if not name.startswith("_")]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-from zlib import crc32
-
-from .. import ledger
-from ..resealing import SealedColumn
-from ..schema import Schema, Table
-from ..template import fill
-from ..words import TENANT_WORD, Parser, index_keys, needed_index
-from .vectors import embedding_checksum
-from .writing import item_checksum
+from ....dialect import ledger
+from ....dialect.resealing import SealedColumn
+from ....dialect.schema import Schema, Table
+from ....dialect.template import fill
+from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
+
+#: The format byte of a value: JSON.
+JSON = b"J"
 
 #: The roles of the tables, in the order of their creation.
 ROLES = ("scopes", "items", "vectors", "signs", "ledger")
@@ -44,7 +41,8 @@ SCOPES = """(
 # code point. value and metadata are the caller's JSON text: a JSON column would reorder keys and round large numbers. A
 # write stores its text in pending_text; before a search it is moved to search_text, which the full-text index covers
 # (see the tables of checkpoints). embed_paths is a JSON list of the paths whose texts are embedded: NULL for those of
-# the store, an empty list if nothing is. checksum covers tenant, path, key, value, metadata and version.
+# the store, an empty list if nothing is. seal covers tenant, path, key, value and metadata, and is NULL if the value is
+# encrypted, as it then has its own: see `runtime/sealing.py`.
 ITEMS = """(
   tenant       VARCHAR(128)    NOT NULL,
   path         VARBINARY(1000) NOT NULL,
@@ -61,26 +59,23 @@ ITEMS = """(
   created_at   DATETIME(6)     NOT NULL,
   updated_at   DATETIME(6)     NOT NULL,
   expires_at   DATETIME(6)     NULL,
-  checksum     INT UNSIGNED    NOT NULL,
+  seal         INT UNSIGNED    NULL,
   PRIMARY KEY (tenant, path, item_key),
   KEY expiry (expires_at)"""
 
-# One row per embedding: 32-bit floats, little-endian, the format of the VECTOR type. That type is not used, as it came
-# with MySQL 9, and PyMySQL 1.2.4 fails to read it. digest is that of the text that was embedded, and model that of the
-# name of the model: embeddings of different models are never compared. checksum covers tenant, path, key, number,
-# digest, model and embedding. stamp is that of the write, by which caches find what has changed. A removed embedding is
-# NULL; its row is purged after an hour.
+# One row per embedding: 32-bit floats, little-endian, the format of the VECTOR type, sealed together with the digest of
+# the text that was embedded, if it is known. That type is not used, as it came with MySQL 9, and PyMySQL 1.2.4 fails to
+# read it. model is the digest of the name of the model: embeddings of different models are never compared. stamp is
+# that of the write, by which caches find what has changed. A removed embedding is NULL; its row stays an hour.
 VECTORS = """(
   tenant    VARCHAR(128)      NOT NULL,
   path      VARBINARY(1000)   NOT NULL,
   item_key  VARBINARY(1000)   NOT NULL,
   number    SMALLINT UNSIGNED NOT NULL,
-  digest    BINARY(16)        NULL,
   model     INT UNSIGNED      NOT NULL,
   embedding MEDIUMBLOB        NULL,
   removed   TINYINT           NOT NULL,
   stamp     BIGINT UNSIGNED   NOT NULL,
-  checksum  INT UNSIGNED      NOT NULL,
   PRIMARY KEY (tenant, path, item_key, number),
   KEY changes (tenant, removed, path, stamp)
 """
@@ -135,29 +130,18 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Parser = "d
 def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
     """Return the encrypted columns: values and embeddings. There are no signs with encryption."""
     names, key = table_names(table_prefix), ("tenant", "path", "item_key")
-
-    def of_item(row: Mapping[str, Any], value: str) -> int:
-        return item_checksum(row["tenant"], row["path"], row["item_key"], value, row["metadata"], row["version"])
-
-    def of_vector(row: Mapping[str, Any], embedding: bytes) -> int:
-        own = embedding_checksum(row["tenant"], row["path"], row["item_key"], row["number"], embedding)
-        return own ^ int(row["model"]) ^ (0 if row["digest"] is None else crc32(row["digest"]))
-
-    owner, vector = key[1:], (*key, "number")
     return (
         SealedColumn(
-            *(names["items"], key, owner, (), "value", "value"),
+            *(names["items"], key, ("path",), ("item_key", "metadata"), "value", "value"),
+            has_seal=True,
+            seal="seal",
+            kind=JSON,
             cleared=("search_text", "pending_text", "unindexed"),
             is_text=True,
-            others=("metadata", "version"),
-            checksum=of_item,
         ),
-        # A digest shows which texts are equal, and a keyed one is of no use without its key.
         SealedColumn(
-            *(names["vectors"], vector, owner, ("number",), "embedding", "embedding"),
-            dropped=("digest",),
+            *(names["vectors"], (*key, "number"), ("path",), ("item_key", "number", "model"), "embedding", "embedding"),
+            has_seal=True,
             emptied=names["signs"],
-            others=("digest", "model"),
-            checksum=of_vector,
         ),
     )
