@@ -19,21 +19,20 @@ from locus_mysql.dialect.memories.dialect import MemoryDialect
 from locus_mysql.dialect.memories.filters import ItemFilter
 from locus_mysql.dialect.memories.maintenance import MaintenanceStatements
 from locus_mysql.dialect.memories.pieces import MemoryStatements
-from locus_mysql.dialect.memu.dialect import MemuDialect
-from locus_mysql.dialect.memu.record_filters import RecordFilter
-from locus_mysql.dialect.memu.statements import MemuStatements
-from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.integrations.memu.statements import memu_dialect
+
+from ..integrations.memu.statements import SCOPE, memu_statements
 
 #: The dialect of each folder in ``dialect``.
 DIALECTS: Mapping[str, Dialect] = {
     "checkpoints": CheckpointDialect("p_"),
     "graphs": GraphDialect("p_"),
     "memories": MemoryDialect("p_"),
-    "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
+    "memu": memu_dialect("p_", SCOPE),
     "transcripts": TranscriptDialect("p_"),
     "working": WorkingDialect("p_"),
 }
@@ -43,9 +42,6 @@ CHECKPOINTS = CheckpointDialect("p_").thread_pages
 #: Arguments whose type allows more than the method does, by the class of statements and the parameter's name.
 ARGUMENTS: Mapping[tuple[type, str], Any] = {
     (MaintenanceStatements, "kept"): "vectors",
-    (MemuStatements, "role"): "items",
-    (MemuStatements, "scope"): ["user_id"],
-    (MemuStatements, "values"): dict.fromkeys(("locus_tenant", "user_id", *CORE["items"], *CORE["links"]), "text"),
 }
 
 #: Arguments whose type needs more than a sample of each field.
@@ -53,7 +49,6 @@ SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
     Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
     ItemFilter: ItemFilter(" AND i.version > %s", (1,)),
-    RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
 
 #: Methods left out: a helper with a template as argument, and one whose arguments are the columns of a row.
@@ -119,3 +114,4 @@ def every_statement() -> Iterator[tuple[str, str, Statement]]:
         for owner in parts:
             if isinstance(owner, Statements | Schema):
                 yield from ((folder, *found) for found in statements_of(owner))
+    yield from (("memu", *found) for found in memu_statements())

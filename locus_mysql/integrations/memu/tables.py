@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .. import ledger
-from ..schema import NeededColumn, Schema, Table
-from ..template import fill
+from ...dialect import ledger
+from ...dialect.schema import NeededColumn, Schema, Table
+from ...dialect.template import fill
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -50,6 +50,19 @@ CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
+#: The columns that have a seal of their own, as methods change them, or read them without the others. The other columns
+#: of `CORE` have one seal together, without the times, which the server writes, and the id, which all seals cover.
+CHANGED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "resources": ("embedding",),
+        "items": ("resource_id", "memory_type", "summary", "embedding", "extra"),
+        "categories": ("name", "description", "summary", "embedding"),
+        "links": (),
+        "recall_files": ("name", "description", "content", "embedding"),
+        "segments": ("embedding",),
+    }
+)
+
 #: The columns of short text.
 SHORT_TEXTS = frozenset(
     (
@@ -72,15 +85,11 @@ RESOURCES = """(
   created_at   DATETIME(6)   NOT NULL,
   updated_at   DATETIME(6)   NOT NULL,
   locus_tenant VARCHAR(128)  NOT NULL,
-  locus_checksum INT UNSIGNED NOT NULL,
-  locus_scope_checksums JSON NOT NULL,{scope}
+  locus_seals  JSON NOT NULL,{scope}
   PRIMARY KEY (id){scope_indexes}
 """
 
-# locus_checksum covers the tenant and all columns of `CORE`. The server computes it, and each change of a row keeps the
-# difference to the right checksum, so that a change of one column does not hide damage to another. Each field of the
-# scope has a checksum of its own, over the field and the record's id: processes may have user models with other fields,
-# and each checks the fields of its own model.
+# locus_seals: see `seals`.
 
 # locus_scope is a digest of tenant and scope, as a unique key does not cover columns that are NULL.
 CATEGORIES = """(
@@ -92,8 +101,7 @@ CATEGORIES = """(
   created_at   DATETIME(6)  NOT NULL,
   updated_at   DATETIME(6)  NOT NULL,
   locus_tenant VARCHAR(128) NOT NULL,
-  locus_checksum INT UNSIGNED NOT NULL,
-  locus_scope_checksums JSON NOT NULL,
+  locus_seals  JSON NOT NULL,
   locus_scope  BINARY(16)   NOT NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, name){scope_indexes}
@@ -114,8 +122,7 @@ ITEMS = """(
   created_at   DATETIME(6)       NOT NULL,
   updated_at   DATETIME(6)       NOT NULL,
   locus_tenant VARCHAR(128)      NOT NULL,
-  locus_checksum INT UNSIGNED NOT NULL,
-  locus_scope_checksums JSON NOT NULL,
+  locus_seals  JSON NOT NULL,
   locus_scope  BINARY(16)        NOT NULL,
   locus_hash   CHAR(16)          NULL,
   locus_dims   SMALLINT UNSIGNED NULL,
@@ -135,8 +142,7 @@ LINKS = """(
   created_at   DATETIME(6)  NOT NULL,
   updated_at   DATETIME(6)  NOT NULL,
   locus_tenant VARCHAR(128) NOT NULL,
-  locus_checksum INT UNSIGNED NULL,
-  locus_scope_checksums JSON NULL,{scope}
+  locus_seals  JSON NOT NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY idx_category_items_unique (item_id, category_id),
   KEY category_id (category_id){scope_indexes},
@@ -155,8 +161,7 @@ RECALL_FILES = """(
   created_at   DATETIME(6)  NOT NULL,
   updated_at   DATETIME(6)  NOT NULL,
   locus_tenant VARCHAR(128) NOT NULL,
-  locus_checksum INT UNSIGNED NOT NULL,
-  locus_scope_checksums JSON NOT NULL,
+  locus_seals  JSON NOT NULL,
   locus_scope  BINARY(16)   NOT NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, track, name){name_indexes}
@@ -172,8 +177,7 @@ SEGMENTS = """(
   created_at     DATETIME(6)  NOT NULL,
   updated_at     DATETIME(6)  NOT NULL,
   locus_tenant   VARCHAR(128) NOT NULL,
-  locus_checksum INT UNSIGNED NOT NULL,
-  locus_scope_checksums JSON NOT NULL,{scope}
+  locus_seals  JSON NOT NULL,{scope}
   PRIMARY KEY (id),
   KEY recall_file_id (recall_file_id, locus_tenant){scope_indexes}
 """
