@@ -21,15 +21,13 @@ from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
-from locus_mysql.dialect.memu.dialect import MemuDialect
-from locus_mysql.dialect.memu.record_filters import RecordFilter
-from locus_mysql.dialect.memu.statements import MemuStatements
-from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.dialect.template import Statements, fill
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.integrations.memu.statements import memu_dialect
 
+from ..integrations.memu.statements import SCOPE, memu_statements
 from .pieces import graphs, memories, transcripts
 
 #: The families whose statements are declared as `SQL`.
@@ -39,24 +37,16 @@ DECLARED = {"graphs": graphs, "memories": memories, "transcripts": transcripts}
 DIALECTS: Mapping[str, Dialect] = {
     **{family: one.DIALECT for family, one in DECLARED.items()},
     "checkpoints": CheckpointDialect("p_"),
-    "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
+    "memu": memu_dialect("p_", SCOPE),
     "working": WorkingDialect("p_"),
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
 
-#: Arguments whose type allows more than the method does, by the class of statements and the parameter's name.
-ARGUMENTS: Mapping[tuple[type, str], Any] = {
-    (MemuStatements, "role"): "items",
-    (MemuStatements, "scope"): ["user_id"],
-    (MemuStatements, "values"): dict.fromkeys(("locus_tenant", "user_id", *CORE["items"], *CORE["links"]), "text"),
-}
-
 #: Arguments whose type needs more than a sample of each field.
 SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
     Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
-    RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
 
 
@@ -94,7 +84,7 @@ def arguments(method: Any, *, full: bool) -> dict[str, Any]:
     """Return an argument for each parameter of a method."""
     declared = typing.get_type_hints(method)
     return {
-        name: ARGUMENTS.get((type(method.__self__), name)) or sample(declared[name], full=full)
+        name: sample(declared[name], full=full)
         for name, one in inspect.signature(method).parameters.items()
         if one.kind is not inspect.Parameter.VAR_POSITIONAL
     }
@@ -167,3 +157,4 @@ def every_statement() -> Iterator[tuple[str, str, Statement]]:
         for owner in parts:
             if isinstance(owner, Statements | Schema):
                 yield from ((folder, *found) for found in statements_of(owner))
+    yield from (("memu", *one) for one in memu_statements())

@@ -27,7 +27,7 @@ ACCEPTED = {
     "memories inspection.ITEM": SHOWN,
     "memories vectors.ADD": "an embedding without a stamp fails, error 1048",
     "memories vectors.PURGE": "a later maintenance removes the rows",
-    "memu MemuStatements.restore_item": "a copy stores one item without the link to its resource",
+    "memu restore_item": "a copy stores one item without the link to its resource",
     "transcripts inspection.SIZES": REPORTED_BY_LAST_ROW,
     "transcripts reading.ITEMS": REPORTED_BY_LAST_ROW,
 }
