@@ -32,11 +32,14 @@ from locus_mysql.dialect.memu.statements import MemuStatements
 from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.dialect.template import Statements, fill
-from locus_mysql.dialect.working.statements import WorkingDialect
 from locus_mysql.families.transcripts.statements import inspection as transcript_inspection
 from locus_mysql.families.transcripts.statements import reading as transcript_reading
 from locus_mysql.families.transcripts.statements import writing as transcript_writing
 from locus_mysql.families.transcripts.statements.tables import transcript_dialect
+from locus_mysql.families.working.statements import inspection as working_inspection
+from locus_mysql.families.working.statements import reading as working_reading
+from locus_mysql.families.working.statements import writing as working_writing
+from locus_mysql.families.working.statements.tables import working_dialect
 
 #: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
@@ -45,12 +48,13 @@ DIALECTS: Mapping[str, Dialect] = {
     "memories": MemoryDialect("p_"),
     "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
     "transcripts": transcript_dialect("p_"),
-    "working": WorkingDialect("p_"),
+    "working": working_dialect("p_"),
 }
 
 #: The packages of the families whose statements are declared as `SQL`.
 PACKAGES: Mapping[str, str] = {
     "transcripts": "locus_mysql.families.transcripts",
+    "working": "locus_mysql.families.working",
 }
 
 #: The texts of the pieces that calls give: by family, the statement's name (or "" for any) and the piece's name. A
@@ -89,6 +93,21 @@ PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
             + transcript_inspection.AFTER_KEY,
         ),
         ("MARKERS", "which"): ("FALSE", "{ONE_OF}"),
+    },
+    "working": {
+        ("", "condition"): (
+            working_reading.NAMED,
+            working_reading.OF_VARIABLES,
+            working_reading.EXPIRING,
+            working_reading.NAMES_AND_TASK,
+            working_reading.LAST_NOTES,
+            working_reading.EVERYTHING,
+        ),
+        ("KEEP", "condition"): (working_writing.OF_NAMES, working_writing.UP_TO),
+        ("SESSIONS", "conditions"): ("", working_inspection.LIKE),
+        ("ADVANCE", "assignments"): ("stamp = :new_stamp, kept = :new_kept",),
+        ("RECORD", "more"): ("", working_writing.RECORD_OTHERS),
+        ("REMOVE_FROM", "table"): working_writing.OTHER_TABLES,
     },
 }
 
