@@ -24,21 +24,19 @@ from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.dialect.template import Statements, fill
 from locus_mysql.dialect.variants import OCEANBASE
-from locus_mysql.dialect.working.statements import WorkingDialect
 from locus_mysql.integrations.memu.statements import memu_dialect
 
 from ..integrations.memu.statements import SCOPE, memu_statements
-from .pieces import graphs, memories, transcripts
+from .pieces import graphs, memories, transcripts, working
 
 #: The families whose statements are declared as `SQL`.
-DECLARED = {"graphs": graphs, "memories": memories, "transcripts": transcripts}
+DECLARED = {"graphs": graphs, "memories": memories, "transcripts": transcripts, "working": working}
 
 #: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
     **{family: one.DIALECT for family, one in DECLARED.items()},
     "checkpoints": CheckpointDialect("p_"),
     "memu": memu_dialect("p_", SCOPE),
-    "working": WorkingDialect("p_"),
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages

@@ -1,21 +1,20 @@
-"""The tables of working memory."""
+"""The tables of working memory, the key of a session, and the pieces that statements share: `working_dialect`."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
-from .. import ledger
-from ..resealing import OwnerTable, SealedColumn
-from ..schema import Schema, Table
+from ....dialect import ledger
+from ....dialect.dialect import Dialect
+from ....dialect.resealing import OwnerTable, SealedColumn
+from ....dialect.schema import Schema, Table
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
 
 #: The roles of the tables, in the order of their creation.
 ROLES = ("sessions", "entries", "checkpoints", "history", "ledger")
-
-#: The kinds of entries.
-VARIABLE, TASK, NOTE = 1, 2, 3
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
@@ -96,11 +95,36 @@ _DEFINITIONS = {
 }
 
 
+#: Pieces by name. ``{KEY}`` selects a session ``s``, ``{LIVE_SESSION}`` one that has not expired. ``{OF_SESSION}``
+#: joins entries ``e`` to it, ``{ROWS}`` selects its rows in another table. ``{NOW}`` is the server's clock in
+#: microseconds since 1970, as are the other times that are read.
+PIECES = {
+    "NOW": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    "KEY": "s.tenant = :tenant AND s.session_id = :session_id",
+    "LIVE_SESSION": "(s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",
+    "OF_SESSION": "e.tenant = s.tenant AND e.sid = s.sid",
+    "ROWS": "tenant = :tenant AND sid = :sid",
+    "EXPIRES": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', s.expires_at)",
+    "ENTRY_EXPIRES": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', e.expires_at)",
+    "LIVE_ENTRY": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
+}
+
+
 class SessionKey(NamedTuple):
-    """The key of a session."""
+    """The key of a session: parameters of most statements."""
 
     tenant: str
     session_id: str
+
+
+@lru_cache
+def working_dialect(table_prefix: str = "locus_") -> Dialect:
+    """Return the dialect of the tables with one prefix, which all stores share.
+
+    Args:
+        table_prefix: The prefix of the tables' names; validated by the configuration.
+    """
+    return Dialect(working_schema(table_prefix), table_names(table_prefix), PIECES)
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
