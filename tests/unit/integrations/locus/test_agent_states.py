@@ -17,7 +17,7 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Lineage, encode_delta, extend
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import agent_states
-from locus_mysql.integrations.locus.dicts import AgentDictOperations, canonical
+from locus_mysql.integrations.locus.agent_states import AgentDictOperations, canonical
 from locus_mysql.integrations.locus.operations import LocusOperations
 from locus_mysql.runtime.exact_json import canonical_text
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.cli.inspection.command import age, format_size, format_time, moment_of, size_of, zone_of
-from locus_mysql.errors import InvalidInput
+from locus_mysql.cli.inspection.command import age, format_size, format_time, moment_of, pages, size_of, zone_of
+from locus_mysql.engine import retry
+from locus_mysql.errors import InvalidInput, Unavailable
+from locus_mysql.families.inspection.records import Page
 
 NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -109,3 +111,26 @@ def test_a_written_size_can_be_parsed(size: int) -> None:
 def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be understood"):
         size_of(text)
+
+
+async def test_pages_follow_each_other_until_one_has_no_cursor() -> None:
+    stored = {None: Page([1], "a"), "a": Page([2], "b"), "b": Page([3], None)}
+
+    async def read(cursor: str | None) -> Page[int]:
+        return stored[cursor]
+
+    assert [page.items async for page in pages(read)] == [[1], [2], [3]]
+    assert [page.items async for page in pages(read, "b")] == [[3]]
+
+
+async def test_a_page_that_names_itself_as_the_next_one_ends_the_list_at_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "GIVE_UP_AFTER_S", 0.0)
+
+    async def read(cursor: str | None) -> Page[int]:
+        return Page([1], "a")
+
+    with pytest.raises(Unavailable, match="A page of a list named itself as the next one"):
+        async for _ in pages(read):
+            pass

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from locus_mysql.cli.arguments import cut, sanitize, sanitize_json, sanitize_line
 from locus_mysql.cli.inspection.screen import Column, Screen, Segment, json_text, write_json
-from locus_mysql.cli.sanitize import cut, sanitize, sanitize_json, sanitize_line
 
 #: Texts of any characters, with control characters of terminals more often than at random.
 HOSTILE = st.text(
