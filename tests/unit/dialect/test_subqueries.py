@@ -24,12 +24,12 @@ ACCEPTED = {
     "graphs threads.PAGE": "it reads more rows to find the same",
     "graphs saving.REPLACE": TWO_FAULTS,
     "graphs saving.TAKE_SEQ_IN_EPOCH": "the save reads its base, and is repeated",
-    "memories InspectionStatements.item": SHOWN,
-    "memories VectorStatements.purge": "a later maintenance removes the rows",
-    "memories VectorStatements.replace": "a code without a stamp fails, error 1048",
-    "memu MemuStatements.restore_item": "a copy stores one item without the link to its resource",
-    "transcripts InspectionStatements.sizes": REPORTED_BY_LAST_ROW,
-    "transcripts ReadingStatements.items": REPORTED_BY_LAST_ROW,
+    "memories inspection.ITEM": SHOWN,
+    "memories vectors.ADD": "an embedding without a stamp fails, error 1048",
+    "memories vectors.PURGE": "a later maintenance removes the rows",
+    "memu restore_item": "a copy stores one item without the link to its resource",
+    "transcripts inspection.SIZES": REPORTED_BY_LAST_ROW,
+    "transcripts reading.ITEMS": REPORTED_BY_LAST_ROW,
 }
 
 A = "(SELECT x.a FROM `p_x` x WHERE x.b = %s)"

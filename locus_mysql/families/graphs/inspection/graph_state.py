@@ -12,9 +12,17 @@ from typing import Any
 
 from ....errors import CorruptCheckpoint
 from ....runtime.exact_json import decode_json
-from ...inspection.msgpack import TYPE, Items, Unreadable, array_header, describe_bytes, read_items, read_msgpack
+from ...inspection.msgpack import (
+    TYPE,
+    Items,
+    Unreadable,
+    array_header,
+    describe_bytes,
+    finite,
+    read_items,
+    read_msgpack,
+)
 from ...inspection.records import CheckpointRow, PendingWrite, StateView, StoredList
-from ...inspection.to_json import finite
 from ..chains import Inline, Stored
 from ..records import ChannelHistory, LoadedWrite
 from ..store import CODEC as SAVER

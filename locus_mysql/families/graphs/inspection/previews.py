@@ -19,11 +19,10 @@ from ....engine.operation import Batch, Operation, fetch
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.sealing import Sealing
 from ...inspection.conversation import messages_of
-from ...inspection.msgpack import Unreadable, read_at, value_end
+from ...inspection.msgpack import Unreadable, finite, metadata_of, read_at, value_end
 from ...inspection.records import PendingWrite, ThreadPreview
 from ...inspection.sources import Deferred
 from ...inspection.status import preview_of
-from ...inspection.to_json import finite, metadata_of
 from ..chains import Inline, Link, Stored
 from ..decoding import decode_writes
 from ..keys import ns_key

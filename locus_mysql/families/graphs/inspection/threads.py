@@ -28,7 +28,7 @@ from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of
-from ...inspection.cursors import from_cursor, to_cursor
+from ...inspection.msgpack import metadata_of
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -46,9 +46,10 @@ from ...inspection.sources import (
     RECENT_THREADS,
     Deferred,
     ThreadFilter,
+    from_cursor,
     time_text,
+    to_cursor,
 )
-from ...inspection.to_json import metadata_of
 from .. import keys
 from ..base_cache import BaseCache
 from ..copying import copy_thread

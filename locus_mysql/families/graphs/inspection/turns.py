@@ -19,12 +19,10 @@ from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint
 from ....records.log_digests import EMPTY, HashedLog, Log, Mark
 from ....runtime.server_times import aware
-from ...inspection.first_saved import hash_prefixes
-from ...inspection.msgpack import Unreadable, array_header, item_ends, read_at
+from ...inspection.msgpack import Unreadable, array_header, item_ends, metadata_of, read_at
 from ...inspection.records import Turn
 from ...inspection.status import NEXT_NODE
-from ...inspection.to_json import metadata_of
-from ...inspection.turn_notes import changes_of, note_of
+from ...inspection.turn_notes import changes_of, hash_prefixes, note_of
 from ..chains import Inline, Stored
 from ..loading import Loading
 from ..payload import StoredThread, checkpoint_identity, unpack

@@ -26,9 +26,9 @@ from locus_mysql.families.graphs.payload import seal, stored_thread, write_ident
 from locus_mysql.families.graphs.statements.inspection import THREADS, PageFilter
 from locus_mysql.families.graphs.statements.tables import graph_dialect
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
-from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
+from locus_mysql.families.inspection.turn_notes import first_saved
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.runtime.sealing import Sealing
