@@ -143,7 +143,7 @@ def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_i
     Args:
         config: The options; only the prefix and the full-text index are used.
         family: Its name.
-        scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope_names`.
+        scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope`.
 
     Raises:
         UsageError: A field of the scope cannot be a column.

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from examples import display
+from locus_mysql import extras
 from locus_mysql.cli import arguments, maintenance
 from locus_mysql.cli import main as cli
 from locus_mysql.cli.inspection import show
@@ -321,7 +322,8 @@ def test_a_shell_completes_commands_and_options(line: str, expected: str, tmp_pa
 def test_a_missing_driver_is_answered_with_the_option_of_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_is_installed", lambda library: library == "pymysql")
+    for module in (extras, registry):
+        monkeypatch.setattr(module, "is_installed", lambda library: library == "pymysql")
     assert cli.main(["health", "--driver", "asyncmy", "--dsn", "mysql://u@h/d"]) == 1
     assert "give --driver pymysql." in capsys.readouterr().err
 
