@@ -12,9 +12,8 @@ from ...errors import InvalidInput
 from ...runtime.json_strings import strings_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
 from .embedding import EmbedTexts, Procedure, digest_of
-from .embedding_options import EmbeddingOptions
+from .embedding_options import WHOLE, EmbeddingOptions, check_path, texts_at
 from .namespaces import encoded_key, path_of
-from .paths import WHOLE, check_path, texts_at
 from .vectors.coding import NO_DIRECTION, Coded, decode_vector, encode_vector, model_number
 from .writing import NewItem, NewRow, WritingOperations
 
