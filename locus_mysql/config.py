@@ -161,7 +161,7 @@ def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_input=False, include_url=False, include_context=False):
         option = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
+        message = problem["msg"].removeprefix("Value error, ").rstrip(".")
         if problem["type"] == "extra_forbidden":
             known = sorted(MySQLConfig.model_fields)
             message = f"there is no such option.{did_you_mean(option, known)} Known: {', '.join(known)}"

@@ -44,7 +44,7 @@ GROUPS = {
         ),
         "show": Command("inspection.show", "show", "show a conversation, now or at a checkpoint or a time"),
         "history": Command("inspection.show", "history", "list the checkpoints of a thread"),
-        "diff": Command("inspection.diff", "diff", "show what changed between two checkpoints of a thread"),
+        "diff": Command("inspection.show", "diff", "show what changed between two checkpoints of a thread"),
         "search": Command("inspection.threads", "search", "find messages that contain words"),
         "stats": Command(
             "inspection.threads", "stats", "show how much is stored, and the largest threads with their growth"

@@ -25,9 +25,8 @@ from ..runtime.counting import counted
 from ..runtime.database import Database
 from ..runtime.transfer import TransferReport
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, notify, options_of
-from .existing import without_tables
 from .progress import Progress
-from .tables import add_family
+from .tables import add_family, without_tables
 
 
 def add_migrate(parser: argparse.ArgumentParser) -> None:

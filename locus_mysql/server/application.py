@@ -20,12 +20,11 @@ from ..families.memories.embedding import EmbedFunction
 from ..runtime.database import Database, share
 from .access import Hosts, by_header
 from .api import memories, openapi, session_variables, sessions, threads
-from .api.locus import locus_endpoints
+from .api.threads import locus_endpoints
 from .dispatching import Dispatcher, Turns
-from .health import HealthProbe, health_endpoint
 from .limits import Limits
-from .metrics import Metrics, MetricsAccess, metrics_endpoint
-from .pages import changes, common, differences, records, rendering, sign_in, statistics, thread
+from .monitoring import HealthProbe, Metrics, MetricsAccess, health_endpoint, metrics_endpoint
+from .pages import common, differences, records, rendering, sign_in, statistics, thread
 from .pages import threads as thread_lists
 from .pages.live import Live
 from .problems import Problem
@@ -146,7 +145,6 @@ def _pages(sign_ins: sign_in.SignIns) -> Group:
         Endpoint("GET", "/inspect/events", live.events, query=common.EventsQuery),
         *statistics.PAGES,
         *records.PAGES,
-        *changes.PAGES,
         *sign_in.PAGES,
         Endpoint("GET", "/login", sign_ins.ask, "open", query=common.OnwardQuery),
         Endpoint("POST", "/login", sign_ins.sign_in, "open", body="form"),

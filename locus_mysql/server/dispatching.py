@@ -12,7 +12,7 @@ import math
 import threading
 import time
 import traceback
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from inspect import iscoroutinefunction
@@ -112,7 +112,6 @@ class Dispatcher:
             return await self._in_time(endpoint.handler(request))
         # A large body is read when its turn has come, as bodies that wait would fill the memory.
         body = None if announces_large(request) else await self._read(request, endpoint)
-        self.turns.accept(tenant, held)
         await self._in_time(self.turns.begin(tenant, held))
         if body is None:
             body = await self._read(request, endpoint)
@@ -220,30 +219,31 @@ class Turns:
 
     def __init__(self, requests: int, operations: int) -> None:
         self._requests = requests
-        self._accepted: Counter[str] = Counter()
         self._operations = CapacityLimiter(operations)
         self._of_tenant: defaultdict[str, CapacityLimiter] = defaultdict(
             lambda: CapacityLimiter(max(1, operations // 2))
         )
 
-    def accept(self, tenant: str, held: ExitStack) -> None:
-        """Accept a request, until ``held`` is closed.
+    async def begin(self, tenant: str, held: ExitStack) -> None:
+        """Wait until another operation of a tenant may begin; it ends when ``held`` is closed.
 
         Raises:
             Problem: Too many requests are in progress, of this tenant or in total.
         """
-        if self._accepted[tenant] >= max(1, self._requests // 2):
+        mine = self._of_tenant[tenant]
+        if _accepted(mine) >= max(1, self._requests // 2):
             raise try_later("too_many_requests", "Too many of your requests are in progress.", status=429, seconds=1)
-        if self._accepted.total() >= self._requests:
+        if sum(map(_accepted, self._of_tenant.values())) >= self._requests:
             raise try_later("busy", "Too many requests are in progress.", seconds=1)
-        self._accepted[tenant] += 1
-        held.callback(self._accepted.subtract, [tenant])
-
-    async def begin(self, tenant: str, held: ExitStack) -> None:
-        """Wait until another operation of a tenant may begin; it ends when ``held`` is closed."""
-        for limiter in (self._of_tenant[tenant], self._operations):
+        for limiter in (mine, self._operations):
             await limiter.acquire_on_behalf_of(held)
             held.callback(limiter.release_on_behalf_of, held)
+
+
+def _accepted(limiter: CapacityLimiter) -> int:
+    """Return the number of requests that wait for a limiter or have passed it."""
+    found = limiter.statistics()
+    return found.borrowed_tokens + found.tasks_waiting
 
 
 class LargeWork:

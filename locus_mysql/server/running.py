@@ -27,8 +27,8 @@ from ..errors import ConfigError, LocusMySQLError, SetupError
 from ..families.checkpoints.store import StoreOperations
 from ..runtime.database import Database
 from .access import is_loopback
-from .health import PATIENCE_S
 from .limits import Limits
+from .monitoring import PATIENCE_S
 from .services import Services
 
 #: INFO: start and stop of the service. WARNING: the database is unavailable at the start.

@@ -16,7 +16,7 @@ from ..families.memories.store import SyncMemoryStore
 from ..families.working.store import SyncWorkingMemory
 from ..inspection.blocking import SyncInspector
 from ..inspection.inspector import Inspector
-from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
+from ..integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from ..runtime.database import Database
 from .problems import Problem
 

@@ -18,8 +18,7 @@ from ...families.inspection.records import CheckpointRow, Page, ThreadRow, Windo
 from ...families.registry import families, find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, WRONG, WrongArgument, add_connection, add_prefix, add_tenant, notify, options_of
-from ..existing import existing_families, without_tables
-from ..tables import add_family
+from ..tables import add_family, existing_families, without_tables
 from .screen import Segment, need_rich
 
 T = TypeVar("T")

@@ -11,13 +11,14 @@ from typing import Any
 from ...errors import NotFound
 from ...families.inspection.memory_records import ItemRow, NamespaceRow
 from ...families.inspection.records import Page, SessionRow
+from ...families.memories.family import MEMORIES
 from ...families.memories.operations import MemoryOperations
 from ...families.working import calls
+from ...families.working.family import WORKING
 from ...families.working.storages.mysql_operations import WorkingOperations
 from ...inspection.inspector import Inspector
 from ...runtime.generators import drive_awaited
-from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify
-from ..sanitize import sanitize_line
+from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify, sanitize_line
 from .command import PAGE, Clock, add_output, confirm, format_size, look
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
@@ -71,7 +72,7 @@ class Records(ABC):
 class Memories(Records):
     """Items of long-term memory; without a namespace, a list has the namespaces."""
 
-    noun, plural, family = "memory", "memories", "memories"
+    noun, plural, family = "memory", "memories", MEMORIES.name
 
     def add_filter(self, parser: argparse.ArgumentParser) -> None:
         """Add ``--namespace``, which may be left out."""
@@ -125,7 +126,7 @@ class Memories(Records):
 class Sessions(Records):
     """Sessions of working memory."""
 
-    noun, plural, family = "session", "sessions", "working"
+    noun, plural, family = "session", "sessions", WORKING.name
 
     def add_filter(self, parser: argparse.ArgumentParser) -> None:
         """Add the pattern of ids."""

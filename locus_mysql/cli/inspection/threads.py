@@ -14,8 +14,7 @@ from ...families.inspection.records import CheckpointRow, Day, Hit, LargeThread,
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
 from ...runtime.counting import counted
-from ..arguments import FAILED, OK, WrongArgument, add_limit, notify
-from ..sanitize import sanitize_line
+from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
 from .command import (
     PAGE,
     ROOM_FOR_TIMES,

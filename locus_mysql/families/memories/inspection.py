@@ -15,13 +15,10 @@ from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
 from ...runtime.arguments import check_limit
 from ...runtime.server_times import aware
-from ..inspection.cursors import from_cursor, to_cursor
-from ..inspection.growth import EXAMINED, Growth, growth_of
-from ..inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
-from ..inspection.msgpack import describe_bytes
+from ..inspection.memory_records import EXAMINED, Growth, ItemHit, ItemRow, ItemView, NamespaceRow, growth_of
+from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
 from ..inspection.records import Page
-from ..inspection.sources import PAGE_LIMIT
-from ..inspection.to_json import DAMAGED, finite, metadata_of
+from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
 from .embedding import EmbedFunction, Procedure
 from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of

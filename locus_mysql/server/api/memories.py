@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ...families.memories.family import MEMORIES
 from ...families.memories.puts import STORE_TTL, Put
-from ...families.memories.records import Hits, MemoryItem
+from ...families.memories.records import Hits
 from ...families.memories.vectors.coding import DIMENSIONS_LIMIT
 from ..bodies import answer
 from ..problems import not_found
@@ -27,6 +27,7 @@ from .models import (
     Offset,
     QueryParameters,
     Time,
+    fields_of,
 )
 
 _LABEL = Annotated[str, Field(min_length=1, max_length=999, pattern=r"^[^\u0000]+$")]
@@ -262,7 +263,7 @@ def get_item(request: Request) -> Response:
     item = memories.get_item(asked.namespace, asked.key)
     if item is None:
         raise not_found("item")
-    return answer(_item(item))
+    return answer(fields_of(Item, item))
 
 
 @ENDPOINTS.add("DELETE", "/memories/item", query=ItemQuery, answer=Gone, without_tables="item")
@@ -320,17 +321,4 @@ def search(request: Request) -> Response:
         offset=asked.offset,
         only_here=asked.only_here,
     )
-    return answer({"hits": [{"item": _item(hit.item), "score": hit.score} for hit in hits]})
-
-
-def _item(item: MemoryItem) -> dict[str, Any]:
-    return {
-        "namespace": item.namespace,
-        "key": item.key,
-        "value": item.value,
-        "metadata": item.metadata,
-        "version": item.version,
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
-        "expires_at": item.expires_at,
-    }
+    return answer({"hits": [{"item": fields_of(Item, hit.item), "score": hit.score} for hit in hits]})

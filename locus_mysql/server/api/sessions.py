@@ -32,6 +32,7 @@ from .models import (
     QueryParameters,
     SessionId,
     Time,
+    fields_of,
 )
 
 #: The path of a session.
@@ -151,16 +152,7 @@ def list_sessions(request: Request) -> Response:
 def get_session(request: Request) -> Response:
     """Describe a session."""
     session = session_of(request)
-    stats = session.stats()
-    return answer(
-        {
-            "keys": stats.keys,
-            "size_bytes": stats.size_bytes,
-            "scratchpad_entries": stats.scratchpad_entries,
-            "checkpoints": stats.checkpoints,
-            "expires_in_s": stats.expires_in_s,
-        }
-    )
+    return answer(fields_of(Session, session.stats()))
 
 
 @ENDPOINTS.add("DELETE", SESSION, answer=Gone, without_tables="session")

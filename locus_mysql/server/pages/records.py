@@ -30,7 +30,7 @@ from .common import (
 )
 from .markdown import Formatter
 from .rendering import page
-from .tree import hits, tree
+from .texts import hits, tree
 
 #: Fields with the text of an item, in the order of preference.
 TEXTS = ("text", "content", "memory", "fact", "summary", "message", "description", "value")

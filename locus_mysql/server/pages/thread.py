@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from ...families.checkpoints.search_text import strings
 from ...families.inspection.conversation import shown_with_calls
-from ...families.inspection.first_saved import first_saved
 from ...families.inspection.records import CheckpointRow, Message, Page, StateView, ToolCall, Turn, Window
+from ...families.inspection.turn_notes import first_saved
 from ...inspection.blocking import SyncInspector
 from ..problems import not_found
 from ..routing import Endpoints
@@ -22,7 +22,7 @@ from .common import ThreadQuery, as_time, changes_in, family_of, inspector_of, t
 from .markdown import Formatter
 from .rendering import downloaded, page, zone_of
 from .statistics import lines_of
-from .tree import hits, tree
+from .texts import hits, tree
 
 #: Number of lanes. Further branches share the last one.
 LANES = 8

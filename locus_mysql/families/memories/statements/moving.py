@@ -117,7 +117,7 @@ SELECT {_WHOLE}
   LEFT JOIN {{vectors}} v ON v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key
                        AND v.removed = 0
  ORDER BY i.path, i.item_key, v.number
-""",  # noqa: S608 - constants
+""",
     WholeItemRow,
 )
 _AFTER = " AND (i.path > :last_path OR (i.path = :last_path AND i.item_key > :last_key))"
@@ -131,7 +131,7 @@ SELECT {_WHOLE}
                        AND v.removed = 0
  WHERE (i.tenant, i.path, i.item_key) IN (:keys)
  ORDER BY i.path, i.item_key, v.number
-""",  # noqa: S608 - constants
+""",
     WholeItemRow,
 )
 
