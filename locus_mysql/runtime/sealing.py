@@ -56,6 +56,8 @@ CHECKSUM_BYTES = 4
 #: The message for a search by word in encrypted tables.
 NO_WORDS = "Search by word is off, as encryption= is set: an index of words would be clear text."
 
+_CHANGED = "its bytes were changed, moved from another row, or the row it builds on is missing"
+
 _NONCE_BYTES, _TAG_BYTES = 12, 16
 
 #: The beginning of what a tag covers. It names the version of the format.
@@ -77,6 +79,13 @@ class Opened(NamedTuple):
 
     kind: bytes
     body: memoryview
+
+
+class Start(NamedTuple):
+    """The checksums of the beginning of a place, and of its owner."""
+
+    checksum: int
+    owner: int
 
 
 class Sealing:
@@ -160,8 +169,31 @@ class Sealing:
         """
         content = unverified(stored, what)
         if _CHECKSUM.unpack_from(stored, 1)[0] != self._checksum(content.kind, (content.body,), column, row):
-            raise _damaged(what, "its bytes were changed, moved from another row, or the row it builds on is missing")
+            raise _damaged(what, _CHANGED)
         return content
+
+    def seal_text(self, kind: bytes, text: str, column: str, *row: Value) -> tuple[str, int | None]:
+        """Return text for a column that the server reads, and its seal for a column beside it.
+
+        Encrypted text is in base64, and has no seal beside it. For the arguments see `seal`.
+        """
+        content = text.encode("utf-8", "surrogatepass")
+        if self._encryption is not None:
+            return to_text(self.encrypt(kind + content, column, *row)), None
+        return text, self._checksum(kind, (content,), column, row)
+
+    def open_text(self, kind: bytes, text: str, seal: int | None, what: object, column: str, *row: Value) -> str:
+        """Return the text that `seal_text` sealed. Raises as `open` does."""
+        if seal is None or self._encryption is not None:
+            content = self.open(of_columns(kind, text, seal), what, column, *row)
+            return str(content.body, "utf-8", "surrogatepass")
+        if seal != self._checksum(kind, (text.encode("utf-8", "surrogatepass"),), column, row):
+            raise _damaged(what, _CHANGED)
+        return text
+
+    def start(self, column: str, *row: Value) -> Start:
+        """Return the beginning of a place that rows share, whose last value differs; see `body_at`."""
+        return Start(crc32(_joined((column, *row))), _checksum_of_owner(self._owner_key))
 
     def checksum(self, column: str, *values: Value) -> int:
         """Return the checksum of readable columns of a row, below 2**32.
@@ -277,6 +309,23 @@ class Sealing:
         return checksum ^ _checksum_of_owner(self._owner_key)
 
 
+def body_at(stored: bytes, start: Start, last: bytes) -> bytes | None:
+    """Return the content behind the format byte, or None if the bytes were not sealed, in clear text, for this place.
+
+    `Sealing.verify` for many rows, in less time.
+
+    Args:
+        stored: The bytes.
+        start: The beginning of the place.
+        last: Its last value.
+    """
+    body = stored[1 + CHECKSUM_BYTES :]
+    if not body:
+        return None
+    checksum = crc32(body, crc32(b"%d:%b%b" % (len(last), last, stored[:1]), start.checksum))
+    return body if checksum ^ start.owner == _CHECKSUM.unpack_from(stored, 1)[0] else None
+
+
 def unverified(stored: bytes, what: object) -> Opened:
     """Return the content of bytes that are not encrypted, or of their beginning, without comparing the checksum.
 
@@ -336,18 +385,8 @@ def of_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def to_columns(sealed: bytes) -> tuple[str, int | None]:
-    """Return sealed text for a column that the server reads, and the seal for a column beside it.
-
-    Encrypted bytes become base64, and have no seal beside them.
-    """
-    if sealed[:1] == SEALED:
-        return to_text(sealed), None
-    return sealed[1 + CHECKSUM_BYTES :].decode("utf-8", "surrogatepass"), _CHECKSUM.unpack_from(sealed, 1)[0]
-
-
 def of_columns(kind: bytes, text: str, seal: int | None) -> bytes:
-    """Return the sealed bytes of two columns; see `to_columns`.
+    """Return the sealed bytes of two columns; see `Sealing.seal_text`.
 
     Args:
         kind: The format of the content, if it is not encrypted.

@@ -91,19 +91,19 @@ class RangeState:
         """The last write to each namespace."""
         return {path: scope.last_write for path, scope in self.scopes.items()}
 
-    def changed_since(self, known: Writes) -> list[bytes]:
+    def changed_since(self, last_writes: Writes) -> list[bytes]:
         """Return the namespaces whose last write is not the known one."""
-        return [path for path, scope in self.scopes.items() if known.get(path) != scope.last_write]
+        return [path for path, scope in self.scopes.items() if last_writes.get(path) != scope.last_write]
 
-    def must_be_read_anew(self, path: bytes, known: Writes) -> bool:
+    def must_be_read_anew(self, path: bytes, last_writes: Writes) -> bool:
         """Check whether the recorded changes since the known write are incomplete.
 
         They are incomplete if removals since then were purged, or if the server no longer has the known write: it is
         too old, or the server lost it, and with it all later writes that this process has read.
         """
-        if path not in known:
+        if path not in last_writes:
             return True
-        stamp, token = known[path]
+        stamp, token = last_writes[path]
         scope = self.scopes[path]
         return scope.purged > stamp or (scope.previous_token != token and token not in self.found_tokens)
 
@@ -169,7 +169,14 @@ class CachedRanges:
         return cached
 
     def refresh(
-        self, tenant: str, where: Range, cached: CachedRange, state: RangeState, known: Writes, *, with_changes: bool
+        self,
+        tenant: str,
+        where: Range,
+        cached: CachedRange,
+        state: RangeState,
+        last_writes: Writes,
+        *,
+        with_changes: bool,
     ) -> Operation[bool]:
         """Bring a range up to date; returns False if nothing has changed.
 
@@ -178,19 +185,19 @@ class CachedRanges:
             where: The range.
             cached: Its embeddings.
             state: The state of the range on the server.
-            known: The last known writes of the range when its state was requested.
+            last_writes: The last known writes of the range when its state was requested.
             with_changes: Whether the state has the changes since these writes.
         """
-        changed = state.changed_since(known)
-        if not changed and len(state.scopes) == len(known):
+        changed = state.changed_since(last_writes)
+        if not changed and len(state.scopes) == len(last_writes):
             return False
         if len(changed) > MAX_CHANGED_NAMESPACES:
             yield from self._read(tenant, where, cached)
         else:
-            if not with_changes and (since := {path: known[path] for path in changed if path in known}):
+            if not with_changes and (since := {path: last_writes[path] for path in changed if path in last_writes}):
                 state = RangeState.of((yield from fetch(range_state(self._sql, tenant, where, self._model, since))))
                 changed = [path for path in changed if path in state.scopes]
-            yield from self._apply(tenant, cached, state, known, changed)
+            yield from self._apply(tenant, cached, state, last_writes, changed)
         self._ranges.put((tenant, where), cached, cached.matrix.size_bytes)
         return True
 
@@ -204,11 +211,11 @@ class CachedRanges:
             cached.others = len(state.removed)
 
     def _apply(
-        self, tenant: str, cached: CachedRange, state: RangeState, known: Writes, changed: Sequence[bytes]
+        self, tenant: str, cached: CachedRange, state: RangeState, last_writes: Writes, changed: Sequence[bytes]
     ) -> Operation[None]:
         """Apply the recorded changes of some namespaces; namespaces with incomplete records are read anew."""
-        anew = {path for path in changed if state.must_be_read_anew(path, known)}
-        gone = anew | {path for path in known if path not in state.scopes}
+        anew = {path for path in changed if state.must_be_read_anew(path, last_writes)}
+        dropped = anew | {path for path in last_writes if path not in state.scopes}
         writes = {path: state.scopes[path].last_write for path in changed if path not in anew}
         rows = [row for row in state.embeddings if row.path in writes]
         if anew:
@@ -220,15 +227,15 @@ class CachedRanges:
                 rows += read.embeddings
         undamaged = self._sealed.open_undamaged(tenant, rows, self._model)
         with cached.lock:
-            if cached.writes != known:
+            if cached.writes != last_writes:
                 return  # another thread was faster
             matrix = cached.matrix
-            for key in [key for key in matrix if key[0] in gone] if gone else ():
+            for key in [key for key in matrix if key[0] in dropped] if dropped else ():
                 matrix.remove(key)
             for key in (*state.removed, *(row.vector_key for row in rows)):  # a damaged embedding is removed as well
                 if key[0] in writes:
                     matrix.remove(key)
             matrix.fill(undamaged)
-            for path in gone:
+            for path in dropped:
                 cached.writes.pop(path, None)
             cached.writes.update(writes)

@@ -1,16 +1,23 @@
-"""Settings for embedding and comparing a store's items: `EmbeddingOptions`."""
+"""What of a store's items is embedded and how: `EmbeddingOptions`, and paths to texts, such as ``facts[*].text``."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ...errors import ConfigError
+from ...errors import ConfigError, InvalidInput
 from .embedding import EmbedFunction
-from .paths import WHOLE, check_path
 from .vectors.coding import DIMENSIONS_LIMIT
 from .vectors.matrix import check_cache_bytes
 from .vectors.scoring import METRICS, Metric
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\*|[0-9]+)\]")
+
+#: The whole value.
+WHOLE = "$"
 
 #: Memory for the embeddings that repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456
@@ -81,3 +88,32 @@ def name_of_model(embedder: object) -> str:
         if isinstance(value := getattr(owner, name, None), str):
             return value
     return ""
+
+
+def check_path(path: object) -> str:
+    """Check a path: names joined by dots, each optionally followed by ``[*]`` or ``[3]``.
+
+    Raises:
+        InvalidInput: The path cannot be parsed.
+    """
+    if not isinstance(path, str):
+        raise InvalidInput(f"A path must be text, not {type(path).__name__}.")
+    if path != WHOLE and not re.fullmatch(r"[^.\[\]]+(\.[^.\[\]]+|\[(\*|[0-9]+)\])*", path):
+        raise InvalidInput(f"Path {path!r} cannot be read. Write names joined by dots, as in 'a.b[*].c', or '$'.")
+    return path
+
+
+def texts_at(value: Any, path: str) -> list[str]:
+    """Return the texts at a path; other values as JSON."""
+    found = [value]
+    for name, index in _STEP.findall(path) if path != WHOLE else ():
+        if name:
+            found = [part[name] for part in found if isinstance(part, dict) and name in part]
+        elif index == "*":
+            found = [item for part in found if isinstance(part, list) for item in part]
+        else:
+            found = [part[int(index)] for part in found if isinstance(part, list) and int(index) < len(part)]
+    texts = [
+        part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in found if part is not None
+    ]
+    return [text for text in texts if text]

@@ -145,8 +145,8 @@ class Shortlist:
         """Return the hits, once the items of the best embeddings were read."""
         return list(readable(self._hit, self.best(ranked).items()))
 
-    def _hit(self, found: tuple[ItemKey, float]) -> MemoryHit:
-        key, score = found
+    def _hit(self, ranked: tuple[ItemKey, float]) -> MemoryHit:
+        key, score = ranked
         return MemoryHit(item_of(self._search.tenant, self._items[key], self._sealed), score)
 
 
@@ -364,7 +364,7 @@ class NearestOperations:
             )
 
 
-def _is_ambiguous(distances: Sequence[int], wanted: int) -> bool:
-    """Check whether fewer embeddings than wanted are nearer by sign bits than the last one."""
+def _is_ambiguous(distances: Sequence[int], limit: int) -> bool:
+    """Check whether fewer embeddings than the limit are nearer by sign bits than the last one."""
     last = max(distances)
-    return sum(distance < last for distance in distances) < wanted
+    return sum(distance < last for distance in distances) < limit

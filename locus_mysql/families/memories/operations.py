@@ -164,9 +164,8 @@ class MemoryOperations:
             VersionConflict: An item has another version than its ``if_version``, or one exists that must be absent;
                 nothing was changed.
         """
-        gone, never = self._keys(deleted), self._keys(absent)
         new = yield from self.encoder.embed([self.encoder.encode(item, in_batch=True) for item in items])
-        return cast(int, (yield self.writing.write(self.tenant, new, gone, never)))
+        return cast(int, (yield self.writing.write(self.tenant, new, self._keys(deleted), self._keys(absent))))
 
     def get(self, namespace: Sequence[str], key: str, default: Any = None, *, refresh: bool = False) -> Procedure[Any]:
         """Return the value under a key.
@@ -197,11 +196,11 @@ class MemoryOperations:
         Raises:
             InvalidInput: One is not a pair of a namespace and a key.
         """
-        wanted = self._keys(keys)
-        if not wanted:
+        item_keys = self._keys(keys)
+        if not item_keys:
             return {}
-        found = yield self.reading.get(self.tenant, wanted, refresh=refresh)
-        items = [found[key] for key in dict.fromkeys(wanted) if key in found]
+        found = yield self.reading.get(self.tenant, item_keys, refresh=refresh)
+        items = [found[key] for key in dict.fromkeys(item_keys) if key in found]
         return {(item.namespace, item.key): item for item in items}
 
     def exists(self, namespace: Sequence[str], key: str) -> Procedure[bool]:
@@ -221,8 +220,7 @@ class MemoryOperations:
         Raises:
             InvalidInput: One is not a pair of a namespace and a key; or there are more than 10,000.
         """
-        wanted = self._keys(keys)
-        return cast(int, (yield self.writing.write(self.tenant, [], wanted)))
+        return cast(int, (yield self.writing.write(self.tenant, [], self._keys(keys))))
 
     def list_keys(self, namespace: Sequence[str], limit: int = 100, offset: int = 0) -> Procedure[list[str]]:
         """Return the keys of exactly this namespace, in the order of their code points."""

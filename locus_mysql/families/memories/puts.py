@@ -12,9 +12,8 @@ from ...errors import InvalidInput
 from ...runtime.json_strings import strings_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
 from .embedding import EmbedTexts, Procedure, digest_of
-from .embedding_options import EmbeddingOptions
+from .embedding_options import WHOLE, EmbeddingOptions, check_path, texts_at
 from .namespaces import encoded_key, path_of
-from .paths import WHOLE, check_path, texts_at
 from .vectors.coding import NO_DIRECTION, Coded, decode_vector, encode_vector, model_number
 from .writing import NewItem, NewRow, WritingOperations
 
@@ -123,7 +122,7 @@ class ItemEncoder:
         digests = {text: digest_of(text, self._options.model) for item in items for text in item.texts}
         known: dict[bytes, Coded] = {}
         if digests:
-            known = yield from self._known(items)
+            known = yield from self._read_known(items)
         made = yield from self._embed_texts(digests, known)
         return [
             NewItem(
@@ -153,7 +152,7 @@ class ItemEncoder:
                 coded = _without_zeros(coded)
         return {text: (digest, coded[digest]) for text, digest in digests.items() if digest in coded}
 
-    def _known(self, items: Sequence[EncodedItem]) -> Procedure[dict[bytes, Coded]]:
+    def _read_known(self, items: Sequence[EncodedItem]) -> Procedure[dict[bytes, Coded]]:
         """Return the stored embeddings of these items by the digests of their texts."""
         dims, model = dims_needed(self._options.dims), model_number(self._options.model)
         keys = list({(item.row.path, item.row.key) for item in items if item.texts})

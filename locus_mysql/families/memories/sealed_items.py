@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ...config import MySQLConfig
 from ...engine.logs import DAMAGE
-from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
-from ...runtime.sealing import Sealing, of_columns, to_columns, unverified
+from ...errors import InvalidInput
+from ...runtime.sealing import CHECKSUM_BYTES, Sealing, Start, body_at, sealed_by
 from .statements.dialect import ItemKey, owner_of
 from .statements.tables import JSON
 from .statements.vectors import EmbeddingRow, ModelEmbeddingRow, SignRow, VectorRow
@@ -18,6 +18,9 @@ from .vectors.coding import Coded
 _EMBEDDING, _EMBEDDING_OF_TEXT = b"V", b"T"
 
 _DIGEST_BYTES = 16
+
+#: The positions of an embedding that is not encrypted, and of one behind a digest.
+_AT, _OF_TEXT_AT = 1 + CHECKSUM_BYTES, 1 + CHECKSUM_BYTES + _DIGEST_BYTES
 
 
 class StoredItem(Protocol):
@@ -86,8 +89,7 @@ class SealedItems:
 
     def seal_value(self, tenant: str, key: ItemKey, value: str, metadata: str | None) -> tuple[str, int | None]:
         """Return the columns ``value`` and ``seal`` of an item."""
-        sealing = self._sealing.of(tenant, key[0])
-        return to_columns(sealing.seal(JSON, [value.encode("utf-8", "surrogatepass")], "value", key[1], metadata))
+        return self._sealing.of(tenant, key[0]).seal_text(JSON, value, "value", key[1], metadata)
 
     def open_value(self, tenant: str, row: StoredItem) -> str:
         """Return the JSON text of an item's value.
@@ -96,9 +98,8 @@ class SealedItems:
             EncryptionError: There is no key for it, or it is in clear text although keys are given.
             CorruptCheckpoint: The value or the metadata were changed, or moved from another place.
         """
-        stored, title = of_columns(JSON, row.value, row.seal), Title(row.path, row.key)
-        content = self._sealing.of(tenant, row.path).open(stored, title, "value", row.key, row.metadata)
-        return str(content.body, "utf-8", "surrogatepass")
+        sealing, title = self._sealing.of(tenant, row.path), Title(row.path, row.key)
+        return sealing.open_text(JSON, row.value, row.seal, title, "value", row.key, row.metadata)
 
     def seal_embeddings(
         self, tenant: str, key: ItemKey, vectors: Sequence[tuple[bytes | None, Coded]], *, expires: bool
@@ -117,7 +118,7 @@ class SealedItems:
             kind, pieces = _EMBEDDING, [coded.embedding]
             if digest is not None:
                 kind, pieces = _EMBEDDING_OF_TEXT, [digest, coded.embedding]
-            sealed = sealing.seal(kind, pieces, "embedding", key[1], number, coded.model)
+            sealed = sealing.seal(kind, pieces, "embedding", coded.model, number, key[1])
             sign = SignRow(
                 *(owner_of(tenant, key[0]), key[1], number, int(expires)),
                 *(len(coded.embedding) // 4, coded.model, coded.sig),
@@ -128,7 +129,7 @@ class SealedItems:
     def open_embedding(self, tenant: str, row: ModelEmbeddingRow) -> tuple[bytes | None, bytes]:
         """Return the digest of the embedded text, if it is known, and the embedding. Raises as `open_value` does."""
         content = self._sealing.of(tenant, row.path).open(
-            row.embedding, Title(row.path, row.key, row.number), "embedding", row.key, row.number, row.model
+            row.embedding, Title(row.path, row.key, row.number), "embedding", row.model, row.number, row.key
         )
         return _parts(content.kind, content.body)
 
@@ -141,32 +142,30 @@ class SealedItems:
             EncryptionError: There is no key for one, or it is in clear text although keys are given.
             DecryptionFailed: An encrypted one was changed or moved.
         """
-        opened, damaged = [], False
-        path, sealing = b"", self._sealing.of(tenant, b"")
+        opened: list[tuple[tuple[bytes, bytes, int], bytes]] = []
+        starts: dict[tuple[bytes, int], Start] = {}
+        is_on, damaged = self.is_on, False
         for row in rows:
-            if row.path != path:
-                path, sealing = row.path, self._sealing.of(tenant, row.path)
-            key, number = row.key, row.number
-            try:
-                content = sealing.open(row.embedding, Title(path, key, number), "embedding", key, number, model)
-            except DecryptionFailed:
-                raise
-            except CorruptCheckpoint:
-                damaged = True
+            path, key, number, stored = row
+            start = starts.get((path, number))
+            if start is None:
+                start = self._sealing.of(tenant, path).start("embedding", model, number)
+                starts[path, number] = start
+            if not is_on and (body := body_at(stored, start, key)) is not None:
+                of_text = stored[:1] == _EMBEDDING_OF_TEXT
+                opened.append(((path, key, number), body[_DIGEST_BYTES:] if of_text else body))
+            elif is_on or sealed_by(stored) is not None:
+                opened.append(((path, key, number), self.open_embedding(tenant, ModelEmbeddingRow(*row, model))[1]))
             else:
-                opened.append(((path, key, number), _parts(content.kind, content.body)[1]))
+                damaged = True
         if damaged:
             DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
         return opened
 
 
 def unchecked_embedding(stored: bytes) -> bytes:
-    """Return an embedding that is not encrypted, without comparing its checksum; empty if it is too short."""
-    try:
-        content = unverified(stored, "")
-    except CorruptCheckpoint:
-        return b""
-    return _parts(content.kind, content.body)[1]
+    """Return an embedding that is not encrypted, without comparing its checksum."""
+    return stored[_OF_TEXT_AT if stored[:1] == _EMBEDDING_OF_TEXT else _AT :]
 
 
 def _parts(kind: bytes, body: memoryview) -> tuple[bytes | None, bytes]:

@@ -28,18 +28,18 @@ _SOFTENING = 60
 Way: TypeAlias = Literal["word", "meaning", "hybrid"]
 
 
-def fuse(*found: Hits) -> Hits:
+def fuse(*results: Hits) -> Hits:
     """Join the hits of several searches, best first; equal ones by namespace and key.
 
     The score of an item is the sum of 1 / (60 + rank) over the searches that found it among their first `FUSED` hits,
     divided by the sum of an item that is first in all. For an item that is in none of these lists, only its best rank
     counts. So no score depends on the number of hits, and consecutive pages are consistent.
     """
-    most = len(found) / (_SOFTENING + 1)
+    most = len(results) / (_SOFTENING + 1)
     scores: dict[tuple[Namespace, str], float] = {}
     deeper: dict[tuple[Namespace, str], int] = {}
     items: dict[tuple[Namespace, str], MemoryItem] = {}
-    for hits in found:
+    for hits in results:
         for rank, hit in enumerate(hits, 1):
             key = (hit.item.namespace, hit.item.key)
             items[key] = hit.item
@@ -50,7 +50,7 @@ def fuse(*found: Hits) -> Hits:
     for key, rank in deeper.items():
         scores.setdefault(key, 1 / (_SOFTENING + rank) / most)
     ranked = sorted(scores, key=lambda key: (-scores[key], key))
-    return Hits((MemoryHit(items[key], scores[key]) for key in ranked), exact=all(hits.exact for hits in found))
+    return Hits((MemoryHit(items[key], scores[key]) for key in ranked), exact=all(hits.exact for hits in results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class SearchRequest:
         return self.way in ("meaning", "hybrid")
 
     @property
-    def wanted(self) -> int:
+    def depth(self) -> int:
         """The number of hits to find: those to skip, and those to return."""
         return self.limit + self.offset if self.limit else 0
 
@@ -171,11 +171,11 @@ class SearchingOperations:
         """Return the hits of a search by meaning, or by word and meaning, including those to skip."""
         if request.way == "meaning" or request.query is None:
             searches = [
-                NearestSearch(tenant, where, vector, filter, request.wanted, request.min_score, request.exact)
+                NearestSearch(tenant, where, vector, filter, request.depth, request.min_score, request.exact)
                 for where in ranges
             ]
             return (yield from gather([self._nearest.nearest(search) for search in searches]))
-        depth, query = max(FUSED, request.wanted), request.query
+        depth, query = max(FUSED, request.depth), request.query
         searches = [NearestSearch(tenant, where, vector, filter, depth, exact=request.exact) for where in ranges]
         found = yield from gather(
             [

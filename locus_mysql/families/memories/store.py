@@ -12,9 +12,8 @@ from ...runtime.database import Database, share
 from ...runtime.stores import awaited, blocking
 from .base import AsyncMemories, SyncMemories
 from .embedding import EmbedFunction
-from .embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions
+from .embedding_options import VECTOR_CACHE_BYTES, WHOLE, EmbeddingOptions
 from .operations import MemoryOperations
-from .paths import WHOLE
 from .vectors.scoring import Metric
 
 

@@ -139,20 +139,22 @@ class WritingOperations:
             VersionConflict: An item has another version than required, or one exists that must be absent; nothing was
                 changed.
         """
-        gone = list(dict.fromkeys(deleted))
+        deleted = list(dict.fromkeys(deleted))
         last = {item.key: item for item in items}
-        items = [last[key] for key in last.keys() - set(gone)] if gone else list(last.values())
-        if not items and not gone:
+        items = [last[key] for key in last.keys() - set(deleted)] if deleted else list(last.values())
+        if not items and not deleted:
             return 0
-        if len(items) + len(gone) > BATCH_LIMIT:
-            raise InvalidInput(f"The batch has {len(items) + len(gone)} items; the limit is {BATCH_LIMIT}. Divide it.")
+        if len(items) + len(deleted) > BATCH_LIMIT:
+            raise InvalidInput(
+                f"The batch has {len(items) + len(deleted)} items; the limit is {BATCH_LIMIT}. Divide it."
+            )
         token = Token(tenant, os.urandom(16))
-        steps = self._put_steps(token, items, gone, absent)
+        steps = self._put_steps(token, items, deleted, absent)
         outcome_query = ledger.FIND(self.sql, token)
         delete = None
         record: list[Statement] = [ledger.RECORD(self.sql, token)]
-        if gone:  # a single statement, so that its number of affected rows counts them
-            delete = of_items.DELETE(self.sql, keys=[ItemPlace(tenant, *key) for key in gone])
+        if deleted:  # a single statement, so that its number of affected rows counts them
+            delete = of_items.DELETE(self.sql, keys=[ItemPlace(tenant, *key) for key in deleted])
             record = [delete, ledger.RECORD_AFFECTED(self.sql, token)]
         try:
             results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,12 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.genai import types
 
 from locus_mysql import Database, SyncMemoryStore, reencrypt
+from locus_mysql.cli.main import main
 from locus_mysql.errors import InvalidInput
 from locus_mysql.integrations.google_adk.memories import AdkMemoryService
 from locus_mysql.memory import HashingEmbedder, Put
 
+from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from .conftest import RunSQL, keys
 
@@ -117,6 +121,66 @@ def test_a_text_is_embedded_once_and_no_column_shows_that_texts_are_equal(
         assert hit.item.value == "the same text"
     for table, column in (("items", "value"), ("vectors", "embedding")):
         assert len(set(run_sql(f"SELECT {column} FROM {database}.locus_memory_{table}"))) == 2
+
+
+def test_an_embedding_in_clear_text_that_looks_encrypted_is_exported_and_encrypted(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first bytes are those of bytes that the key ``ab`` encrypted."""
+    values = list(array("f", b"\xfe\x02ab" + bytes(36) + b"\x00\x00\x80?"))
+    config = make_config(driver="pymysql")
+    with SyncMemoryStore(config, dims=11) as clear:
+        clear.put(("n",), "k", 1, embedding=values)
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(make_config()))
+    file = tmp_path / "items.jsonl"
+    assert main(["export", str(file), "--family", "memories"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    with SyncMemoryStore(config.model_copy(update={"table_prefix": "other_"}), dims=11) as copy:
+        assert copy.get_embeddings(("n",), "k") == [values]
+
+    async def encrypt() -> list[Any]:
+        async with Database(make_config(encryption=keys())) as opened:
+            return await reencrypt(opened, family="memories")
+
+    assert [(counts.replaced, counts.damaged) for counts in asyncio.run(encrypt())] == [(2, ())]
+    with SyncMemoryStore(make_config(driver="pymysql", encryption=keys()), dims=11) as sealed:
+        assert sealed.get_embeddings(("n",), "k") == [values]
+
+
+def test_a_damaged_item_in_clear_text_is_not_encrypted(make_config: MakeConfig, run_sql: RunSQL, database: str) -> None:
+    with SyncMemoryStore(make_config(driver="pymysql", search=False), dims=24) as clear:
+        filled(clear, 2)
+    run_sql(f"UPDATE {database}.locus_memory_items SET value = '{{}}' WHERE item_key = '0'")
+    run_sql(f"UPDATE {database}.locus_memory_vectors SET model = 5 WHERE item_key = '1'")
+
+    async def encrypt() -> list[Any]:
+        async with Database(make_config(encryption=keys())) as opened:
+            return await reencrypt(opened, family="memories")
+
+    (counts,) = asyncio.run(encrypt())
+    assert (counts.replaced, len(counts.damaged)) == (2, 2)
+
+
+def test_a_text_is_not_embedded_again_after_a_rotation(make_config: MakeConfig) -> None:
+    embedded: list[str] = []
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [[float(len(text)), 1.0] for text in texts]
+
+    for encryption in (None, keys("2026-10"), keys("2026-11", "2026-11")):
+        config = make_config(driver="pymysql", encryption=encryption, search=False)
+        with SyncMemoryStore(config, dims=2, embed=embed) as store:
+            store.put(("a",), "k", "a text")
+            assert embedded == ["a text"]
+            assert len(store.search(("a",), query="a text", limit=1)) == 1
+            embedded[1:] = []  # the query
+
+        async def rotate(active: str) -> None:
+            async with Database(make_config(encryption=keys(active))) as opened:
+                await reencrypt(opened, family="memories")
+
+        asyncio.run(rotate("2026-10" if encryption is None else "2026-11"))
 
 
 async def test_memories_of_google_adk_are_deleted_by_their_ids(make_config: MakeConfig) -> None:

@@ -124,7 +124,7 @@ class _Conditions:
             raise InvalidInput(f"A filter must be a dict, not {type(filter).__name__}.")
         if depth > DEPTH_LIMIT:
             raise InvalidInput(f"The filter is nested more than {DEPTH_LIMIT} deep.")
-        for name, wanted in filter.items():
+        for name, expected in filter.items():
             if not isinstance(name, str):
                 raise InvalidInput(f"A field of a filter must be named by text, not {type(name).__name__}.")
             if name.startswith("$"):
@@ -132,18 +132,18 @@ class _Conditions:
                     f"Filter operator {name!r:.100} stands where a field must. Write {{'field': {{{name!r:.100}: …}}}}."
                 )
             below = f"{path}.{self._quoted(name)}"
-            if not isinstance(wanted, Mapping):
-                self.parts.append(self._equal(below, wanted))
-            elif any(isinstance(key, str) and key.startswith("$") for key in wanted):
-                for operator, operand in wanted.items():
+            if not isinstance(expected, Mapping):
+                self.parts.append(self._equal(below, expected))
+            elif any(isinstance(key, str) and key.startswith("$") for key in expected):
+                for operator, operand in expected.items():
                     self.parts.append(self._operation(below, operator, operand))
             else:
-                if all(map(_admits_null, wanted.values())):  # any other condition implies that it is an object
+                if all(map(_admits_null, expected.values())):  # any other condition implies that it is an object
                     path_type = (
                         f"JSON_TYPE(JSON_EXTRACT({self._column}, {self._compare(below)[0]})) COLLATE utf8mb4_bin"
                     )
                     self.parts.append(f"COALESCE({path_type} = 'OBJECT', FALSE)")
-                self.add(wanted, below, depth + 1)
+                self.add(expected, below, depth + 1)
 
     def _operation(self, path: str, operator: Any, operand: Any) -> str:
         if operator == "$eq":
@@ -167,17 +167,17 @@ class _Conditions:
             return f"JSON_CONTAINS_PATH({self._column}, 'one', {self._compare(path)[0]}) = {int(operand)}"
         raise InvalidInput(f"Unknown filter operator {operator!r:.100}. Known: {', '.join(OPERATORS)}.")
 
-    def _equal(self, path: str, wanted: Any) -> str:
-        if wanted is None:
+    def _equal(self, path: str, expected: Any) -> str:
+        if expected is None:
             (at,) = self._compare(path)
             return f"COALESCE(JSON_TYPE(JSON_EXTRACT({self._column}, {at})) COLLATE utf8mb4_bin = 'NULL', TRUE)"
-        at, value = self._compare(path, self._json(wanted))
+        at, value = self._compare(path, self._json(expected))
         return f"COALESCE(JSON_EXTRACT({self._column}, {at}) = CAST({value} AS JSON), FALSE)"
 
-    def _in(self, path: str, wanted: list[Any]) -> str:
+    def _in(self, path: str, expected: list[Any]) -> str:
         """Compare with several values. Each JSON_EXTRACT parses the whole text, so there is one for all values."""
-        values = [self._json(value) for value in wanted if value is not None]
-        parts = [] if len(values) == len(wanted) else [self._equal(path, None)]
+        values = [self._json(value) for value in expected if value is not None]
+        parts = [] if len(values) == len(expected) else [self._equal(path, None)]
         if values:
             for value in values:
                 self._count(path, value)
@@ -185,13 +185,13 @@ class _Conditions:
             parts.append(f"COALESCE(JSON_EXTRACT({self._column}, {at}) MEMBER OF(CAST({among} AS JSON)), FALSE)")
         return f"({' OR '.join(parts)})"
 
-    def _ordered(self, path: str, operator: str, wanted: Any) -> str:
-        if isinstance(wanted, bool) or not isinstance(wanted, int | float | str):
+    def _ordered(self, path: str, operator: str, expected: Any) -> str:
+        if isinstance(expected, bool) or not isinstance(expected, int | float | str):
             raise InvalidInput(
-                f"The filter operator {operator!r} compares numbers or texts, not {type(wanted).__name__}."
+                f"The filter operator {operator!r} compares numbers or texts, not {type(expected).__name__}."
             )
-        types = "('STRING')" if isinstance(wanted, str) else _NUMBERS
-        at, bound = self._compare(path, self._json(wanted))
+        types = "('STRING')" if isinstance(expected, str) else _NUMBERS
+        at, bound = self._compare(path, self._json(expected))
         return (
             f"(COALESCE(JSON_TYPE(JSON_EXTRACT({self._column}, {at})) COLLATE utf8mb4_bin IN {types}, FALSE)"
             f" AND JSON_EXTRACT({self._column}, {at}) {_ORDERINGS[operator]} CAST({bound} AS JSON))"
@@ -232,16 +232,16 @@ class _Conditions:
         return text
 
 
-def _admits_null(wanted: Any) -> bool:
+def _admits_null(expected: Any) -> bool:
     """Return whether a missing field may fulfil what a filter wants of it."""
-    if not isinstance(wanted, Mapping):
-        return wanted is None
-    return bool(wanted) and all(
+    if not isinstance(expected, Mapping):
+        return expected is None
+    return bool(expected) and all(
         operator == "$ne"
         or (operator == "$exists" and not operand)
         or (operator == "$eq" and operand is None)
         or (operator == "$in" and isinstance(operand, Sequence | set | frozenset) and None in operand)
-        for operator, operand in wanted.items()
+        for operator, operand in expected.items()
     )
 
 
@@ -280,42 +280,42 @@ def is_wide(value: Any) -> bool:
 def widen(filter: Mapping[str, Any]) -> dict[str, Any]:
     """Return a filter without such numbers that matches at least what the given filter matches."""
     wider: dict[str, Any] = {}
-    for name, wanted in filter.items():
-        if not is_wide(wanted):
-            wider[name] = wanted
-        elif not isinstance(wanted, Mapping):
-            wider[name] = _around("$eq", wanted)
-        elif _has_operators(wanted):
-            wider[name] = {operator: operand for operator, operand in wanted.items() if not is_wide(operand)}
-            for operator, operand in wanted.items():
+    for name, expected in filter.items():
+        if not is_wide(expected):
+            wider[name] = expected
+        elif not isinstance(expected, Mapping):
+            wider[name] = _around("$eq", expected)
+        elif _has_operators(expected):
+            wider[name] = {operator: operand for operator, operand in expected.items() if not is_wide(operand)}
+            for operator, operand in expected.items():
                 if is_wide(operand):
                     for bound, number in _around(operator, operand).items():
                         wider[name].setdefault(bound, number)
         else:
-            wider[name] = widen(wanted)
-        if not wider[name] and wanted:
+            wider[name] = widen(expected)
+        if not wider[name] and expected:
             del wider[name]
     return wider
 
 
 def fulfils(value: Any, filter: Mapping[str, Any]) -> bool:
     """Check whether a JSON value matches a filter."""
-    for name, wanted in filter.items():
+    for name, expected in filter.items():
         exists = isinstance(value, dict) and name in value
         field = value[name] if exists else None
-        if not isinstance(wanted, Mapping):
-            holds = _same(field, wanted)
-        elif _has_operators(wanted):
-            holds = all(_holds(field, exists, operator, operand) for operator, operand in wanted.items())
+        if not isinstance(expected, Mapping):
+            holds = _same(field, expected)
+        elif _has_operators(expected):
+            holds = all(_holds(field, exists, operator, operand) for operator, operand in expected.items())
         else:
-            holds = isinstance(field, dict) and fulfils(field, wanted)
+            holds = isinstance(field, dict) and fulfils(field, expected)
         if not holds:
             return False
     return True
 
 
-def _has_operators(wanted: Mapping[str, Any]) -> bool:
-    return any(isinstance(key, str) and key.startswith("$") for key in wanted)
+def _has_operators(expected: Mapping[str, Any]) -> bool:
+    return any(isinstance(key, str) and key.startswith("$") for key in expected)
 
 
 def _around(operator: str, operand: Any) -> dict[str, float]:

@@ -140,7 +140,7 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             is_text=True,
         ),
         SealedColumn(
-            *(names["vectors"], (*key, "number"), ("path",), ("item_key", "number", "model"), "embedding", "embedding"),
+            *(names["vectors"], (*key, "number"), ("path",), ("model", "number", "item_key"), "embedding", "embedding"),
             has_seal=True,
             emptied=names["signs"],
         ),

@@ -110,7 +110,7 @@ class Matrix(Generic[K]):
     def best(
         self,
         query: QueryVector,
-        wanted: int,
+        limit: int,
         factors: Mapping[K, float] | None = None,
         *,
         undefined: float | None = None,
@@ -119,7 +119,7 @@ class Matrix(Generic[K]):
 
         Args:
             query: The embedding to compare with.
-            wanted: The maximum number of embeddings to return.
+            limit: The maximum number of embeddings to return.
             factors: Numbers by key, none negative, by which the scores are multiplied; embeddings without one are left
                 out. None: 1 for all.
             undefined: The score of embeddings that have none, as the cosine of zeros; None to leave them out.
@@ -129,34 +129,34 @@ class Matrix(Generic[K]):
         if factors is not None:
             given = [(self._rows[key], factor) for key, factor in factors.items() if key in self._rows]
             rows, weights = [row for row, _ in given], [weight for _, weight in given]
-        if not rows or wanted < 1:
+        if not rows or limit < 1:
             return []
-        if len(rows) > wanted:
-            chosen = self._candidates(query, wanted, None if factors is None else rows, weights)
+        if len(rows) > limit:
+            chosen = self._candidates(query, limit, None if factors is None else rows, weights)
             rows, weights = [rows[index] for index in chosen], [weights[index] for index in chosen]
-        found: list[tuple[K, float]] = []
+        scored: list[tuple[K, float]] = []
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             for row, weight, score in zip(some, weights[start:], self._exact(query, some), strict=False):
                 if not math.isnan(score):
-                    found.append((self._keys[row], score * weight))
+                    scored.append((self._keys[row], score * weight))
                 elif undefined is not None:
-                    found.append((self._keys[row], undefined * weight))
-        return sorted(found, key=lambda one: (-one[1], one[0]))[:wanted]
+                    scored.append((self._keys[row], undefined * weight))
+        return sorted(scored, key=lambda one: (-one[1], one[0]))[:limit]
 
     def _candidates(
-        self, query: QueryVector, wanted: int, rows: Sequence[int] | None, weights: Sequence[float]
+        self, query: QueryVector, limit: int, rows: Sequence[int] | None, weights: Sequence[float]
     ) -> list[int]:
-        """Return the indexes of all rows that may be among the best: their upper bounds reach the wanted lower bound.
+        """Return the indexes of rows that may be among the best: the upper bound reaches the lower one of the last.
 
         Args:
             query: The embedding to compare with.
-            wanted: The number of embeddings to find, less than there are.
+            limit: The number of embeddings to find, less than there are.
             rows: The rows; None for all.
             weights: Their factors.
         """
         if np is None:
-            return self._candidates_in_loops(query, wanted, range(len(self._keys)) if rows is None else rows, weights)
+            return self._candidates_in_loops(query, limit, range(len(self._keys)) if rows is None else rows, weights)
         count = len(self._keys)
         with np.errstate(invalid="ignore", over="ignore"):
             products = (self._values[:count] @ query.unit).astype(np.float64)
@@ -170,12 +170,12 @@ class Matrix(Generic[K]):
         # too large for 32 bits, damaged or without a score
         unknown = ~(np.isfinite(products) & np.isfinite(upper) & np.isfinite(lower))
         lower[unknown] = -np.inf
-        least = np.partition(lower, len(lower) - wanted)[len(lower) - wanted]
+        least = np.partition(lower, len(lower) - limit)[len(lower) - limit]
         chosen: list[int] = np.flatnonzero((upper >= least) | unknown).tolist()
         return chosen
 
     def _candidates_in_loops(
-        self, query: QueryVector, wanted: int, rows: Sequence[int], weights: Sequence[float]
+        self, query: QueryVector, limit: int, rows: Sequence[int], weights: Sequence[float]
     ) -> list[int]:
         """Do the same without NumPy."""
         unit = [value / (query.norm or 1.0) for value in query.values]
@@ -187,7 +187,7 @@ class Matrix(Generic[K]):
             lower = query.bounds(product, -slack, norm) * weight
             known = math.isfinite(product) and math.isfinite(upper) and math.isfinite(lower)
             bounds.append((lower, upper) if known else (-math.inf, math.inf))
-        least = sorted((lower for lower, _ in bounds), reverse=True)[wanted - 1]
+        least = sorted((lower for lower, _ in bounds), reverse=True)[limit - 1]
         return [index for index, (_, upper) in enumerate(bounds) if upper >= least]
 
     def _exact(self, query: QueryVector, rows: Sequence[int]) -> list[float]:

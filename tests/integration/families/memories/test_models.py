@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from locus_mysql import Encryption
+from locus_mysql import Encryption, SyncMemoryStore
+from locus_mysql.cli.main import main
 from locus_mysql.families.memories.base import embed_page
-from locus_mysql.families.memories.lines import item_line, item_of_content
 from locus_mysql.families.memories.maintenance import MemoryMaintenance
-from locus_mysql.families.memories.operations import MemoryOperations
-from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.memory import Put
-from locus_mysql.runtime.checksummed_jsonl import content_of
 
+from ....either_side import AnyStore
+from ...cli.test_main import dsn_of
+from ...conftest import MakeConfig
 from .conftest import EACH_WAY, Make, side_name
 
 HERE = ("notes", "ada")
@@ -241,17 +242,22 @@ async def test_encrypted_items_are_embedded_again(make_memories: Make) -> None:
     assert sorted(model.embedded) == ["x", "xx", "xxx"]
 
 
-@both_sides
-async def test_copied_items_keep_their_model_and_what_is_embedded(make_memories: Make) -> None:
-    old = make_memories(dims=3, embed=Model("old", 0))
-    await old.put_batch([Put(HERE, "k", "tea"), Put(HERE, "none", "secret", index=False)])
-    source, target = (MemoryOperations(make_memories(tenant=name).store.config) for name in ("default", "copy"))
-    run = old.store.database.asynchronous.run
-    lines = [item_line(item) for item in await run(source.moving.page("default", Range(b""), None, 9))]
-    items: list[Any] = [item_of_content(cast(Any, content_of(line, 2))) for line in lines]
-    assert (await run(target.moving.restore("copy", items))).written == 2
+def test_copied_items_keep_their_model_and_what_is_embedded(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(model: Model, tenant: str) -> list[str]:
+        with SyncMemoryStore(make_config(driver="pymysql", tenant=tenant), dims=3, embed=model) as store:
+            return [hit.item.key for hit in store.search(query="x")]
+
+    with SyncMemoryStore(make_config(driver="pymysql"), dims=3, embed=Model("old", 0)) as old:
+        old.put_batch([Put(HERE, "k", "tea"), Put(HERE, "none", "secret", index=False)])
+    file = str(tmp_path / "items.jsonl")
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(make_config()))
+    assert main(["export", file, "--family", "memories"]) == 0
+    assert main(["import", file, "--tenant", "copy"]) == 0
     model = Model("new", 1)
-    assert await keys_of(make_memories(dims=3, embed=model, tenant="copy"), query="x") == []
-    assert await keys_of(make_memories(dims=3, embed=Model("old", 0), tenant="copy"), query="x") == ["k"]
-    assert await embed_all(make_memories(dims=3, embed=model, tenant="copy")) == [1]
+    assert found(model, "copy") == []
+    assert found(Model("old", 0), "copy") == ["k"]
+    with SyncMemoryStore(make_config(driver="pymysql", tenant="copy"), dims=3, embed=model) as new:
+        assert asyncio.run(embed_all(AnyStore(new))) == [1]
     assert model.embedded == ["x", "tea"]

@@ -253,6 +253,7 @@ async def test_an_embedding_whose_first_bytes_look_encrypted_is_found(make_memor
     await store.put(HERE, "k", 1, embedding=values)
     (hit,) = await store.search(HERE, embedding=values, exact=exact)
     assert (hit.item.key, hit.score) == ("k", 1.0)
+    assert await store.get_embeddings(HERE, "k") == [values]
 
 
 async def test_signs_of_another_width_do_not_displace_others(

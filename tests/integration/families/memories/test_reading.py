@@ -9,8 +9,6 @@ import pytest
 
 from locus_mysql import SyncMemoryStore
 from locus_mysql.families.memories import reading
-from locus_mysql.families.memories.statements.dialect import Range
-from locus_mysql.families.memories.statements.filters import compile_filter
 from locus_mysql.memory import Put
 from tests.growth import assert_linear
 
@@ -30,23 +28,16 @@ def test_pages_read_by_key_have_the_order_of_one_page(
             [_item(number, "green tea" + " in the morning" * (number % 3 == 0)) for number in range(60)]
         )  # written at the same time, so they are ordered by namespace and key
         store.put_batch([_item(number, "tea in the morning") for number in range(0, 60, 4)])
-        whole = store._run_step(_listing(store, query, limit=1_000))
+        asked: dict[str, Any] = {"namespace_prefix": ("one",), "filter": {"n": WANTED}, "query": query}
+        whole = store.search(**asked, limit=1_000)
         monkeypatch.setattr(reading, "PAGE_SIZE", 7)
-        assert store._run_step(_listing(store, query, limit=1_000)) == whole
-        assert store._run_step(_listing(store, query, limit=20, offset=15)) == whole[15:35]
+        assert store.search(**asked, limit=1_000) == whole
+        assert store.search(**asked, limit=20, offset=15) == whole[15:35]
     assert len(whole) == 60
 
 
 def _item(number: int, text: str) -> Any:
     return Put(("one", str(number % 2)), f"{number:02}", {"n": WANTED, "text": text})
-
-
-def _listing(store: SyncMemoryStore, query: str | None, *, limit: int, offset: int = 0) -> Any:
-    operations = store._operations.reading
-    where, filter = Range(b"one\0"), compile_filter({"n": WANTED}, "i.value")
-    if query is None:
-        return operations.newest("default", where, filter, limit, offset)
-    return operations.words("default", where, filter, query, limit, offset)
 
 
 @pytest.mark.kept_tables  # a new schema: unpurged deleted rows would be counted as reads
