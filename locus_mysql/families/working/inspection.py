@@ -20,7 +20,7 @@ from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT
 from ..inspection.to_json import DAMAGED, finite
-from .session import NOTE, TASK, VARIABLE
+from .content import NOTE, TASK, VARIABLE
 from .statements import inspection, reading
 from .statements.inspection import InspectedSession
 from .statements.reading import CheckpointRow

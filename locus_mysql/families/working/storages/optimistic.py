@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ....errors import Unavailable, UsageError
 from .. import calls
-from ..session import NOTE, TASK, VARIABLE, Incomplete, Session, Work, carry_out
+from ..content import NOTE, TASK, VARIABLE, Session
+from ..session import Incomplete, Work, carry_out
 
 T = TypeVar("T")
 
@@ -141,10 +142,6 @@ def _need_of_command(command: calls.Command[object]) -> Need:
             return Need(checkpoints=True)
         case calls.Measure():
             return Need(variables=EXPIRING, head=True)
-        case calls.Inspect(None):
-            return Need(variables=NAMES, task=True, head=True)
-        case calls.Inspect(tuple(keys)):
-            return Need(sizes=frozenset(keys), task=True, head=True)
         case calls.Write(variables):
             return Need(sizes=frozenset(variable.key for variable in variables))
         case calls.Remove(keys):
