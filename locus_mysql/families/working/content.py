@@ -249,6 +249,19 @@ class View:
             if entry is not None and entry.expires_us is not None and entry.expires_us <= self.now_us
         }
 
+    def _content(self) -> Entries:
+        """Return all entries, without expired ones."""
+        expired = self._expired()
+        content: Entries = {}
+        for kind in (VARIABLE, TASK, NOTE):
+            entries = ((name, self._entry(kind, name)) for name in self._names(kind))
+            content[kind] = {
+                name: entry
+                for name, entry in entries
+                if entry is not None and not (kind == VARIABLE and name in expired)
+            }
+        return content
+
     def _measured(self) -> calls.Measured:
         head, gone = self.head, self._expired()
         return calls.Measured(

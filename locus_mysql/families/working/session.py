@@ -2,7 +2,7 @@
 
 `carry_out` executes a call on a `Session` and returns a `Work`, which has the reply and the changes. The session itself
 changes in `Work.apply`, so that a storage can write the changes first, and drop them if another process was faster. A
-session may hold only some of its entries: those that `needs.need_of` the call names.
+session may hold only some of its entries: those that `optimistic.need_of` the call names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from .content import (
     TASK,
     VARIABLE,
     Changes,
-    Entries,
     Entry,
     Head,
     Session,
@@ -395,19 +394,6 @@ class Work(View):
         self.checkpoints = checkpoints
         self.head.checkpoints = len(checkpoints)
         self.head.kept = checkpoints[-1].stamp if checkpoints else 0
-
-    def _content(self) -> Entries:
-        """Return all entries, without expired ones."""
-        expired = self._expired()
-        content: Entries = {}
-        for kind in (VARIABLE, TASK, NOTE):
-            entries = ((name, self._entry(kind, name)) for name in self._names(kind))
-            content[kind] = {
-                name: entry
-                for name, entry in entries
-                if entry is not None and not (kind == VARIABLE and name in expired)
-            }
-        return content
 
     def _restore(self, checkpoint_id: str, undo_id: str) -> None:
         wanted = next((one for one in self.checkpoints if one.info.checkpoint_id == checkpoint_id), None)

@@ -112,16 +112,20 @@ def need_of(call: calls.Call) -> Need:
     for command in call.commands:
         need = need.and_also(_need_of_command(command))
     made = any(isinstance(command, calls.CreateCheckpoint | calls.Replayed) for command in call.commands)
-    if made and len(call.commands) > 1 and any(_is_checkpoint(command) for command in call.commands):
+    if (
+        made
+        and len(call.commands) > 1
+        and any(
+            isinstance(_made(command), calls.CreateCheckpoint | calls.RestoreCheckpoint) for command in call.commands
+        )
+    ):
         need = need.and_also(Need(whole=True, checkpoints=True))
     return need
 
 
-def _is_checkpoint(command: calls.Command[object]) -> bool:
-    return isinstance(
-        command.command if isinstance(command, calls.Replayed) else command,
-        calls.CreateCheckpoint | calls.RestoreCheckpoint,
-    )
+def _made(command: calls.Command[object]) -> calls.Command[object]:
+    """Return the command that was made, also of one that is replayed."""
+    return command.command if isinstance(command, calls.Replayed) else command
 
 
 def _need_of_command(command: calls.Command[object]) -> Need:
@@ -276,7 +280,7 @@ class OptimisticOperations(ABC):
 
     def _write(self, call: calls.Call) -> Generator[Any, Any, calls.Reply]:
         need = need_of(call)
-        if not self.clears_all_notes and any(isinstance(one, calls.ClearNotes) for one in call.commands):
+        if not self.clears_all_notes and any(isinstance(_made(one), calls.ClearNotes) for one in call.commands):
             need = need.and_also(Need(whole=True, checkpoints=True))
         session, now_us = self.known.take(call.address), self.clock.now_us()
         fresh = session is None or now_us is None or session.expired(now_us) or not need.met_by(session)
