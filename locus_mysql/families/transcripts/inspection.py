@@ -23,7 +23,7 @@ from ...runtime.arguments import check_limit, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.conversation import messages_of
-from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.msgpack import DAMAGED, finite
 from ..inspection.records import (
     CheckpointRow,
     Day,
@@ -37,9 +37,8 @@ from ..inspection.records import (
     ThreadRow,
     Turn,
 )
-from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
+from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, from_cursor, to_cursor
 from ..inspection.status import preview_of
-from ..inspection.to_json import DAMAGED, finite
 from .coding import item_of, row_key, time_of, transcript_of
 from .copying import CopyingOperations
 from .operations import TranscriptOperations

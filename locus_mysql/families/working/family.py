@@ -9,7 +9,7 @@ from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
-from ..inspection.growth import Growth
+from ..inspection.memory_records import Growth
 from .statements.tables import encrypted_columns, working_schema
 
 

@@ -14,12 +14,10 @@ from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
-from ..inspection.cursors import from_cursor, to_cursor
-from ..inspection.growth import EXAMINED, Growth, growth_of
-from ..inspection.msgpack import describe_bytes
+from ..inspection.memory_records import EXAMINED, Growth, growth_of
+from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
-from ..inspection.sources import PAGE_LIMIT
-from ..inspection.to_json import DAMAGED, finite
+from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
 from .content import NOTE, TASK, VARIABLE
 from .statements import inspection, reading
 from .statements.inspection import InspectedSession

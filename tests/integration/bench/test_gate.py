@@ -169,7 +169,6 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
         for query in (
             "query_by_metadata",
             "query_by_metadata, none found",
-            "query_by_metadata_page, half of all",
         )
         for size in reads.SIZES
     }
