@@ -70,9 +70,8 @@ class Work(View):
         self.call, self.found, self.writes = call, found, call.writes
         session = found or Session(call.address.session_id, Head(ttl_us=call.ttl_us, created_us=now_us))
         super().__init__(session, now_us, copies_head=self.writes or call.renew)
-        self.ended = False
-        self.evicted = 0
-        self._written: set[str] = set()
+        self.ended, self.evicted = False, 0
+        self._written = set[str]()
         self._at_us = 0  # when a replayed command was made
         self.reply = calls.Reply(())
 
@@ -257,11 +256,9 @@ class Work(View):
         command, at_us, sent_us = replayed.command, replayed.at_us, replayed.sent_us
         task, before = self.session.entries[TASK].get(""), self._version_before
         match command:
-            case calls.Write((variable,)) if before(variable.key) > at_us:
+            case calls.Write((variable,)) | calls.CompareAndSet(variable) if before(variable.key) > at_us:
                 return False
             case calls.Remove((key,)) if before(key) > at_us:
-                return False
-            case calls.CompareAndSet(variable) if before(variable.key) > at_us:
                 return False
             case calls.WriteTask() if task is not None and task.version > at_us:
                 return False
