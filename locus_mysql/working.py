@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .families.working.calls import Limits
-    from .families.working.records import CheckpointInfo, SessionStats, TaskState
+    from .families.working.calls import CheckpointInfo, Limits
+    from .families.working.records import SessionStats, TaskState
     from .families.working.storages.fallback import FallbackStorage
     from .families.working.storages.in_memory import InMemoryStorage
     from .families.working.storages.interface import Storage
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "MISSING": ".families.working.values",
-    "CheckpointInfo": ".families.working.records",
+    "CheckpointInfo": ".families.working.calls",
     "FallbackStorage": ".families.working.storages.fallback",
     "InMemoryStorage": ".families.working.storages.in_memory",
     "Limits": ".families.working.calls",

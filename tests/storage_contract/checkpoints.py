@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from locus_mysql.errors import InvalidInput, NotFound
 from locus_mysql.families.working import calls
@@ -34,11 +34,11 @@ def checkpoints_are_listed_newest_first(sessions: checks.Sessions) -> checks.Scr
     times = [one.created_at for one in listed]
     checks.equal(sorted(times, reverse=True), times, "the times of checkpoints, newest first")
     checks.equal(
-        [one._replace(created_at=times[0]) for one in listed],
+        [replace(one, created_at=times[0]) for one in listed],
         [
-            calls.Checkpoint("last", "", times[0], 2, 1, 13),
-            calls.Checkpoint("{id}\x00:*🙂", "a label\n🙂", times[0], 2, 1, 13),
-            calls.Checkpoint("of nothing", None, times[0], 0, 0, 0),
+            calls.CheckpointInfo("last", "", times[0], 2, 1, 13),
+            calls.CheckpointInfo("{id}\x00:*🙂", "a label\n🙂", times[0], 2, 1, 13),
+            calls.CheckpointInfo("of nothing", None, times[0], 0, 0, 0),
         ],
         "the checkpoints",
     )
@@ -50,11 +50,11 @@ def a_second_checkpoint_with_the_same_id_is_refused(sessions: checks.Sessions) -
     session = sessions.new()
     yield from session.ask(calls.Append(b"1"), calls.CreateCheckpoint("c", "first"))
     yield from session.do(calls.Append(b"2"))
-    before = yield from session.ask(*_CONTENT, calls.ListCheckpoints(), calls.Inspect())
+    before = yield from session.ask(*_CONTENT, calls.ListCheckpoints())
     yield from session.refused(InvalidInput, calls.CreateCheckpoint("c", "second"))
     yield from session.refused(InvalidInput, calls.RestoreCheckpoint("c", "c"))
     checks.equal(
-        (yield from session.ask(*_CONTENT, calls.ListCheckpoints(), calls.Inspect())),
+        (yield from session.ask(*_CONTENT, calls.ListCheckpoints())),
         before,
         "the session after refusals",
     )
@@ -66,11 +66,11 @@ def restoring_a_missing_checkpoint_is_refused(sessions: checks.Sessions) -> chec
     yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"))
     checks.equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a missing session")
     yield from session.ask(calls.Append(b"1"), calls.CreateCheckpoint("c"))
-    before = yield from session.ask(*_CONTENT, calls.ListCheckpoints(), calls.Inspect())
+    before = yield from session.ask(*_CONTENT, calls.ListCheckpoints())
     error = yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"))
     checks.true("'absent'" in str(error), f"the refusal names the checkpoint: {error}")
     checks.equal(
-        (yield from session.ask(*_CONTENT, calls.ListCheckpoints(), calls.Inspect())),
+        (yield from session.ask(*_CONTENT, calls.ListCheckpoints())),
         before,
         "the session after a refusal",
     )

@@ -1,4 +1,4 @@
-"""Checks of stamps, versions, and of what makes a repeated call count once."""
+"""Checks of stamps, of replays, and of what makes a repeated call count once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _READS: tuple[calls.Command[object], ...] = (
         calls.ReadNotes(),
         calls.ListCheckpoints(),
         calls.Measure(),
-        calls.Inspect(),
     ),
 )
 
@@ -64,84 +63,53 @@ def stamps_are_at_least_the_clock(sessions: checks.Sessions) -> checks.Script[No
         checks.true(reply.stamp < at_us + 60_000_000, f"the stamp {reply.stamp} is near the storage's clock {at_us}")
 
 
-def versions_show_the_last_write_of_each_key(sessions: checks.Sessions) -> checks.Script[None]:
-    """A version is the stamp of the last write or deletion."""
+def replayed_commands_overwrite_nothing_newer(sessions: checks.Sessions) -> checks.Script[None]:
+    """Each command of a call draws a stamp, in their order; deletions and restored checkpoints count as writes."""
     session = sessions.new()
-    first = (yield from session.ask(calls.Write((checks.variable("a"), checks.variable("b"))))).stamp
-    checks.equal(
-        (yield from session.do(calls.Inspect())),
-        calls.Versions({"a": first, "b": first}, 0, 0),
-        "the versions after a write",
-    )
-    second = (yield from session.ask(calls.Increment("b", 1))).stamp
-    third = (yield from session.ask(calls.CompareAndSet(checks.variable("a", b"5"), b"1"))).stamp
-    yield from session.do(calls.CompareAndSet(checks.variable("a", b"6"), b"1"))
-    task = (yield from session.ask(calls.WriteTask(b"{}"))).stamp
-    notes = (yield from session.ask(calls.Append(b"1"))).stamp
-    checks.equal(
-        (yield from session.do(calls.Inspect())), calls.Versions({"a": third, "b": second}, task, notes), "the versions"
-    )
-    checks.equal(
-        (yield from session.do(calls.Inspect(("a", "x")))),
-        calls.Versions({"a": third}, task, notes),
-        "the version of one key",
-    )
-    checks.equal((yield from session.do(calls.Inspect(()))), calls.Versions({}, task, notes), "the versions of no key")
-    gone = (yield from session.ask(calls.Remove(("a", "x")))).stamp
-    cleared = (yield from session.ask(calls.ClearNotes())).stamp
-    no_task = (yield from session.ask(calls.WriteTask(None))).stamp
-    checks.equal(
-        (yield from session.do(calls.Inspect(("a",)))).variables, {"a": gone}, "the version of a key that was deleted"
-    )
-    expected = calls.Versions({"a": gone, "b": second}, no_task, cleared)
-    checks.equal((yield from session.do(calls.Inspect())), expected, "the versions after deletions")
-    again = (yield from session.ask(calls.Write((checks.variable("a"),)))).stamp
-    checks.equal(
-        (yield from session.do(calls.Inspect(("a",)))).variables,
-        {"a": again},
-        "the version of a key that was written again",
-    )
-    both = (yield from session.ask(calls.Clear())).stamp
-    checks.equal((yield from session.do(calls.Inspect())).variables, {"a": both, "b": both}, "the versions after Clear")
-
-
-def each_command_draws_a_stamp(sessions: checks.Sessions) -> checks.Script[None]:
-    """The stamps rise in the order of the call."""
-    session = sessions.new()
-    reply = yield from session.ask(
-        calls.Write((checks.variable("a"),)),
-        calls.Write((checks.variable("b"),)),
+    begun = (
+        calls.Write((checks.variable("a"), checks.variable("b"), checks.variable("n"))),
         calls.Append(b"1"),
         calls.WriteTask(b"{}"),
     )
-    versions = yield from session.do(calls.Inspect())
-    drawn = [versions.variables["a"], versions.variables["b"], versions.notes, versions.task]
-    checks.true(sorted(set(drawn)) == drawn, f"the commands of a call draw stamps that rise: {drawn}")
-    checks.equal(reply.stamp, drawn[-1], "the stamp of a call, which is that of its last command")
-
-
-def restoring_is_a_write(sessions: checks.Sessions) -> checks.Script[None]:
-    """It changes the versions of everything that it changes, including deletions."""
-    session = sessions.new()
-    yield from session.ask(
-        calls.Write((checks.variable("a"), checks.variable("b"))),
-        calls.Append(b"1"),
-        calls.WriteTask(b"{}"),
-        calls.CreateCheckpoint("c"),
+    stamp = (yield from session.ask(*begun)).stamp
+    written_us = {"a": stamp - 2, "notes": stamp - 1, "task": stamp}
+    late = {
+        "a": (
+            calls.Write((checks.variable("a", b"2"),)),
+            calls.Remove(("a",)),
+            calls.CompareAndSet(checks.variable("a", b"2"), b"1"),
+        ),
+        "notes": (calls.ClearNotes(),),
+        "task": (calls.WriteTask(b"[]"), calls.WriteTask(None)),
+    }
+    content = (calls.ReadAll(), calls.ReadNotes(), calls.ReadTask())
+    before = (yield from session.ask(*content)).results
+    for what, commands in late.items():
+        for command in commands:
+            replayed = calls.Replayed(command, written_us[what] - 1)
+            checks.equal((yield from session.do(replayed)), False, f"the replay of {command} before a write")
+    checks.equal((yield from session.do(calls.Replayed(calls.End(), stamp))), False, "the replay of End before a write")
+    checks.equal((yield from session.ask(*content)).results, before, "a session after replays of what is older")
+    for what, commands in late.items():
+        replayed = calls.Replayed(commands[0], written_us[what])
+        checks.equal((yield from session.do(replayed)), True, f"the replay of {commands[0]} behind a write")
+    checks.equal(
+        (yield from session.ask(*content)).results[1:], ([], b"[]"), "a session after replays of what is newer"
     )
-    stamp = (
-        yield from session.ask(
-            calls.Write((checks.variable("a", b"2"), checks.variable("new"))),
-            calls.Remove(("b",)),
-            calls.Append(b"2"),
-            calls.WriteTask(None),
-        )
-    ).stamp
-    yield from session.do(calls.RestoreCheckpoint("c", "undo"))
-    versions = yield from session.do(calls.Inspect())
-    for what, version in {**versions.variables, "the task": versions.task, "the notes": versions.notes}.items():
-        checks.true(version > stamp, f"the version of {what} rises when it is restored")
-    checks.equal(set(versions.variables), {"a", "b", "new"}, "the keys whose versions are known after restoring")
+    checkpoint = (yield from session.ask(calls.CreateCheckpoint("c"))).stamp
+    gone = (yield from session.ask(calls.Remove(("a",)), calls.Write((checks.variable("new"),)))).stamp
+    yield from _refuses_older(session, {"a": gone - 1, "new": gone}, "a deletion")
+    restored = (yield from session.ask(calls.RestoreCheckpoint("c", "undo"))).stamp
+    checks.true(restored > gone > checkpoint, "restoring a checkpoint draws a stamp")
+    yield from _refuses_older(session, {"a": restored, "new": restored}, "a checkpoint was restored")
+    cleared = (yield from session.ask(calls.Clear())).stamp
+    yield from _refuses_older(session, {"a": cleared, "b": cleared, "n": cleared}, "all variables were deleted")
+
+
+def _refuses_older(session: checks.CheckedSession, versions: dict[str, int], since: str) -> checks.Script[None]:
+    for key, version in versions.items():
+        older = calls.Replayed(calls.Write((checks.variable(key, b"0"),)), version - 1)
+        checks.equal((yield from session.do(older)), False, f"the replay of a write of {key!r} before {since}")
 
 
 def a_call_with_an_outdated_stamp_changes_nothing(sessions: checks.Sessions) -> checks.Script[None]:
@@ -267,9 +235,7 @@ def repeats_at_the_same_time_count_once(sessions: checks.Sessions) -> checks.Scr
 CHECKS = (
     stamps_rise_with_each_write,
     stamps_are_at_least_the_clock,
-    versions_show_the_last_write_of_each_key,
-    each_command_draws_a_stamp,
-    restoring_is_a_write,
+    replayed_commands_overwrite_nothing_newer,
     a_call_with_an_outdated_stamp_changes_nothing,
     a_repeated_call_counts_once,
     a_repeated_end_ends_once,

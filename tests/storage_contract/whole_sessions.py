@@ -180,7 +180,6 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
         calls.ReadTask(),
         calls.ListCheckpoints(),
         calls.Measure(),
-        calls.Inspect(),
     )
     before = yield from session.ask(*looks)
     yield from session.refused(
@@ -225,11 +224,11 @@ def ended_sessions_have_no_content(sessions: Sessions) -> Script[None]:
     stamp = (yield from session.ask(calls.Measure())).stamp
     equal((yield from session.ask(calls.End())), calls.Reply((True,)), "the reply to End")
     reply = yield from session.ask(
-        calls.ReadAll(), calls.ReadNotes(), calls.ReadTask(), calls.ListCheckpoints(), calls.Measure(), calls.Inspect()
+        calls.ReadAll(), calls.ReadNotes(), calls.ReadTask(), calls.ListCheckpoints(), calls.Measure()
     )
     equal(
         reply,
-        calls.Reply(({}, [], None, [], calls.Measured(), calls.Versions({}))),
+        calls.Reply(({}, [], None, [], calls.Measured())),
         "the content of a session that was ended",
     )
     equal((yield from session.ask(calls.End())), calls.Reply((False,)), "the reply to a second End")

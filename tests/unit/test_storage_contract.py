@@ -105,8 +105,8 @@ def replaced(
             "bytes_are_counted",
         ),
         (
-            answered(lambda one, result: result._replace(task=0) if isinstance(one, calls.Inspect) else result),
-            "versions_show_the_last_write_of_each_key",
+            replaced(calls.Replayed, lambda one: replace(one, at_us=one.at_us + 1)),
+            "replayed_commands_overwrite_nothing_newer",
         ),
         (
             replaced(calls.CompareAndSet, lambda one: replace(one, canonical=one.canonical and one.variable.value)),

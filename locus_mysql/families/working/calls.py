@@ -85,8 +85,9 @@ class Found(NamedTuple):
     left_us: int | None
 
 
-class Checkpoint(NamedTuple):
-    """A checkpoint, without its content.
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """A checkpoint of a session, without its content.
 
     Args:
         checkpoint_id: Its id.
@@ -94,7 +95,7 @@ class Checkpoint(NamedTuple):
         created_at: When, by the storage's clock; aware, in UTC.
         keys: Variables in it.
         scratchpad_entries: Notes in it.
-        bytes: Bytes of the session then.
+        size_bytes: The bytes of the session at that time.
     """
 
     checkpoint_id: str
@@ -102,7 +103,7 @@ class Checkpoint(NamedTuple):
     created_at: datetime
     keys: int
     scratchpad_entries: int
-    bytes: int
+    size_bytes: int
 
 
 class Measured(NamedTuple):
@@ -121,21 +122,6 @@ class Measured(NamedTuple):
     scratchpad_entries: int = 0
     checkpoints: int = 0
     left_us: int | None = None
-
-
-class Versions(NamedTuple):
-    """The versions of a session's content.
-
-    Args:
-        variables: By key, the stamp of the last write or deletion: of existing variables, expired or not, and of those
-            deleted within the last hour.
-        task: The stamp of the last write of the task state; 0 if it is not known.
-        notes: The stamp at which notes were last added or removed; 0 if it is not known.
-    """
-
-    variables: dict[str, int]
-    task: int = 0
-    notes: int = 0
 
 
 class Command(Generic[TCovariant]):
@@ -176,20 +162,13 @@ class ReadNotes(Command[list[bytes]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ListCheckpoints(Command[list[Checkpoint]]):
+class ListCheckpoints(Command[list[CheckpointInfo]]):
     """Checkpoints, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure(Command[Measured]):
     """The content of the session in numbers, without expired variables."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inspect(Command[Versions]):
-    """The versions of some variables, or of all, of the task state and of the notes."""
-
-    keys: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +300,7 @@ class Replayed(Command[bool]):
 RECOGNISED_US = 900_000_000
 
 #: Commands that change nothing.
-READS = (Read, ReadAll, ListKeys, ReadTask, ReadNotes, ListCheckpoints, Measure, Inspect)
+READS = (Read, ReadAll, ListKeys, ReadTask, ReadNotes, ListCheckpoints, Measure)
 
 #: Commands that begin a session where there is none. The other commands that write then have nothing to do.
 BEGINS = (Write, Increment, CompareAndSet, WriteTask, Append, CreateCheckpoint)

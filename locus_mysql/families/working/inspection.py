@@ -18,7 +18,7 @@ from ..inspection.item_records import EXAMINED, Growth, growth_of
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
-from .session import NOTE, TASK, VARIABLE
+from .content import NOTE, TASK, VARIABLE
 from .statements import inspection, reading
 from .statements.inspection import InspectedSession
 from .statements.reading import CheckpointRow

@@ -11,8 +11,8 @@ from ...runtime.arguments import check_checkpoint_id, check_session_id, check_va
 from ...runtime.checksummed_jsonl import checksummed
 from ...runtime.exact_json import decode_json
 from . import calls
+from .content import NOTE, TASK, VARIABLE, Entry, Head, StoredCheckpoint
 from .moving import KeptEntry, KeptSession
-from .session import NOTE, TASK, VARIABLE, Entry, Head, StoredCheckpoint
 
 #: The format in the first line.
 FORMAT = "locus-mysql sessions 1"
@@ -54,7 +54,7 @@ def session_line(kept: KeptSession) -> bytes:
                     "stamp": one.stamp,
                     "variables": one.info.keys,
                     "notes": one.info.scratchpad_entries,
-                    "size_bytes": one.info.bytes,
+                    "size_bytes": one.info.size_bytes,
                     "created_at": _iso(one.at_us),
                 }
                 for one in kept.checkpoints
@@ -143,7 +143,7 @@ def _kept_checkpoint(content: Any) -> StoredCheckpoint:
     if label is not None and not isinstance(label, str):
         raise InvalidInput("The label of a checkpoint must be text.")
     at_us = _time(content.get("created_at"))
-    info = calls.Checkpoint(
+    info = calls.CheckpointInfo(
         check_checkpoint_id(content.get("checkpoint")),
         label,
         _EPOCH + timedelta(microseconds=at_us),

@@ -12,7 +12,7 @@ from ...engine.operation import Batch, Duplicate, Operation, fetch
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint
 from ...records import ledger
-from .session import Entry, Head, StoredCheckpoint
+from .content import Entry, Head, StoredCheckpoint
 from .statements import reading, writing
 from .statements.reading import EntryRow
 from .statements.tables import SessionKey

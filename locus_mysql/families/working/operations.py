@@ -16,7 +16,7 @@ from ...engine.at_fork import reset_at_fork
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, NotFound, Unavailable
 from ...runtime import arguments
 from . import calls, values
-from .records import CheckpointInfo, SessionStats, TaskState
+from .records import SessionStats, TaskState
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -315,9 +315,9 @@ class SessionOperations:
         yield from self._only("restore_checkpoint", calls.RestoreCheckpoint(wanted, undo_id))
         return undo_id
 
-    def list_checkpoints(self) -> Procedure[list[CheckpointInfo]]:
+    def list_checkpoints(self) -> Procedure[list[calls.CheckpointInfo]]:
         """Return the session's checkpoints, newest first."""
-        return [CheckpointInfo(*one) for one in (yield from self._only("list_checkpoints", calls.ListCheckpoints()))]
+        return (yield from self._only("list_checkpoints", calls.ListCheckpoints()))
 
     def delete_checkpoint(self, checkpoint_id: str) -> Procedure[bool]:
         """Delete a checkpoint; returns whether it existed."""

@@ -1,4 +1,4 @@
-"""The records that working memory returns: `TaskState`, `CheckpointInfo` and `SessionStats`."""
+"""The records that working memory returns: `TaskState` and `SessionStats`."""
 
 from __future__ import annotations
 
@@ -143,27 +143,6 @@ class TaskState(BaseModel):
 def _later(than: datetime) -> datetime:
     """Return the current time, but never one before another: clocks may be set back."""
     return max(datetime.now(UTC), than)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointInfo:
-    """A checkpoint of a session.
-
-    Args:
-        checkpoint_id: Its id.
-        label: Its label.
-        created_at: When, by the storage's clock; aware, in UTC.
-        keys: Variables in it.
-        scratchpad_entries: Notes in it.
-        size_bytes: The bytes of the session at that time.
-    """
-
-    checkpoint_id: str
-    label: str | None
-    created_at: datetime
-    keys: int
-    scratchpad_entries: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

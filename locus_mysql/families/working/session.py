@@ -1,32 +1,31 @@
-"""A session, and the effect of each command on it: the semantics of working memory. Does no I/O and has no clock.
+"""The effect of each command on a session: the semantics of working memory. Does no I/O and has no clock.
 
 `carry_out` executes a call on a `Session` and returns a `Work`, which has the reply and the changes. The session itself
 changes in `Work.apply`, so that a storage can write the changes first, and drop them if another process was faster. A
-session may hold only some of its entries: those that `needs.need_of` the call names.
+session may hold only some of its entries: those that `optimistic.need_of` the call names.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
-from ...errors import CapacityExceeded, CorruptCheckpoint, InvalidInput, NotFound
+from ...errors import CapacityExceeded, InvalidInput, NotFound
 from . import calls
-from .globs import matcher
+from .content import (
+    DELETED_KNOWN_US,
+    NOTE,
+    TASK,
+    VARIABLE,
+    Changes,
+    Entry,
+    Head,
+    Session,
+    StoredCheckpoint,
+    View,
+)
 from .values import canonical_form
-
-#: The kinds of entries. The name of a variable is its key, that of a note its number in 20 digits.
-VARIABLE, TASK, NOTE = 1, 2, 3
-
-#: The versions of deleted variables are known for this long, in microseconds.
-DELETED_KNOWN_US = 3_600_000_000
-
-#: A time that never comes, in microseconds.
-NEVER_US = 2**62
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,146 +33,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Incomplete(Exception):
     """To make room, the session must hold all its variables, at least without their values."""
-
-
-class Entry(NamedTuple):
-    """A variable, the task state or a note.
-
-    Args:
-        value: Its JSON; None if it was deleted, or if the session holds only the rest.
-        size_bytes: The bytes that count for the session; 0 if it was deleted.
-        version: The stamp of its last write or deletion.
-        used: The stamp of its last use.
-        expires_us: When it expires.
-    """
-
-    value: bytes | None
-    size_bytes: int
-    version: int
-    used: int = 0
-    expires_us: int | None = None
-
-
-@dataclass(slots=True)
-class Head:
-    """A session without its entries. Its counts include expired variables.
-
-    Args:
-        sid: Identifies the session in the storage; a session that is begun again has another.
-        created_us: When it was begun.
-        ttl_us: Its time to live.
-        stamp: Its stamp.
-        expires_us: When it expires.
-        variables: The number of variables.
-        size_bytes: The bytes of all entries.
-        notes: The number of notes.
-        notes_bytes: Their bytes.
-        notes_version: The stamp at which notes were last added or removed.
-        last_note: The number of the newest note.
-        checkpoints: The number of checkpoints.
-        kept: The stamp of the newest checkpoint: earlier versions of entries must be kept for checkpoints.
-    """
-
-    sid: bytes = b""
-    created_us: int = 0
-    ttl_us: int | None = None
-    stamp: int = 0
-    expires_us: int | None = None
-    variables: int = 0
-    size_bytes: int = 0
-    notes: int = 0
-    notes_bytes: int = 0
-    notes_version: int = 0
-    last_note: int = 0
-    checkpoints: int = 0
-    kept: int = 0
-
-
-#: Entries by kind and name.
-Entries = dict[int, dict[str, Entry]]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCheckpoint:
-    """A checkpoint.
-
-    Args:
-        info: Its description.
-        stamp: Its stamp. It contains the versions of entries up to it.
-        at_us: When it was created.
-        content: Its entries; None if the session does not hold them.
-        damage: The error that its row gives; it is not listed, and cannot be restored.
-    """
-
-    info: calls.Checkpoint
-    stamp: int
-    at_us: int
-    content: Entries | None = None
-    damage: CorruptCheckpoint | None = None
-
-
-@dataclass(slots=True)
-class Session:
-    """A session, or what is known of it.
-
-    Args:
-        session_id: Its id, for errors.
-        head: Its own data.
-        entries: Its entries, or some of them.
-        deleted: The stamps of deletions of variables, oldest first.
-        checkpoints: Its checkpoints, oldest first.
-        complete: Whether it holds all variables, at least without their values.
-        whole: Whether it holds everything but the contents of checkpoints.
-        listed: Whether it holds the descriptions of all checkpoints.
-    """
-
-    session_id: str
-    head: Head
-    entries: Entries = field(default_factory=lambda: {VARIABLE: {}, TASK: {}, NOTE: {}})
-    deleted: dict[str, int] = field(default_factory=dict)
-    checkpoints: list[StoredCheckpoint] = field(default_factory=list)
-    complete: bool = True
-    whole: bool = True
-    listed: bool = True
-
-    def expired(self, now_us: int) -> bool:
-        """Return whether the session has expired."""
-        return self.head.expires_us is not None and self.head.expires_us <= now_us
-
-    def renew(self, now_us: int) -> None:
-        """Restart the time to live."""
-        ttl_us = self.head.ttl_us
-        self.head.expires_us = None if ttl_us is None else now_us + calls.lifetime_us(ttl_us)
-
-    @property
-    def all_bytes(self) -> int:
-        """Size of the session with its checkpoints."""
-        return self.head.size_bytes + sum(checkpoint.info.bytes for checkpoint in self.checkpoints)
-
-
-class Changes(NamedTuple):
-    """What a call changes in the rows of a session, apart from its head.
-
-    Args:
-        puts: Entries to write, by kind and name. A deleted variable or task state has no value; its row is kept for an
-            hour, for readers of versions.
-        drops: Notes to remove.
-        uses: The stamps of the last uses of variables that are otherwise unchanged.
-        keep: Entries whose present rows are copied to the history, with the stamp up to which they are valid there.
-        history: Entries that are only written to the history, likewise.
-        clears_notes: Whether all notes are removed first; those up to the stamp `Head.kept` are copied to the history.
-        created: New checkpoints.
-        removed: The ids of deleted checkpoints.
-    """
-
-    puts: list[tuple[int, str, Entry]]
-    drops: list[str]
-    uses: list[tuple[str, int]]
-    keep: list[tuple[int, str, int]]
-    history: list[tuple[int, str, Entry, int]]
-    clears_notes: bool
-    created: list[StoredCheckpoint]
-    removed: list[str]
 
 
 def carry_out(session: Session | None, call: calls.Call, now_us: int) -> Work:
@@ -198,7 +57,7 @@ def carry_out(session: Session | None, call: calls.Call, now_us: int) -> Work:
     return work
 
 
-class Work:
+class Work(View):
     """The effect of one call.
 
     Args:
@@ -208,30 +67,18 @@ class Work:
     """
 
     def __init__(self, found: Session | None, call: calls.Call, now_us: int) -> None:
-        self.call, self.now_us = call, now_us
-        self.writes = call.writes
-        self.found = found
-        self.session = found or Session(call.address.session_id, Head(ttl_us=call.ttl_us, created_us=now_us))
-        self.head = replace(self.session.head) if self.writes or call.renew else self.session.head
-        self.changed: Entries = {VARIABLE: {}, TASK: {}, NOTE: {}}
-        self.checkpoints = self.session.checkpoints
-        self.clears_notes = self.ended = False
-        self.evicted = 0
-        self._written: set[str] = set()
+        self.call, self.found, self.writes = call, found, call.writes
+        session = found or Session(call.address.session_id, Head(ttl_us=call.ttl_us, created_us=now_us))
+        super().__init__(session, now_us, copies_head=self.writes or call.renew)
+        self.ended, self.evicted = False, 0
+        self._written = set[str]()
         self._at_us = 0  # when a replayed command was made
-        #: What was decided holds until then, when a variable or the session expires.
-        self.valid_until_us = self.head.expires_us or NEVER_US
         self.reply = calls.Reply(())
 
     @property
     def begun(self) -> bool:
         """Return whether the call begins the session."""
         return self.found is None and self.writes and self.call.begins
-
-    @property
-    def all_bytes(self) -> int:
-        """Size of the changed session with its checkpoints."""
-        return self.head.size_bytes + sum(checkpoint.info.bytes for checkpoint in self.checkpoints)
 
     def run(self) -> None:
         """Execute the commands."""
@@ -357,108 +204,6 @@ class Work:
                 return True
         return self.read(command)
 
-    # Reading
-
-    def read(self, command: calls.Command[object]) -> object:
-        """Return the result of a command that changes nothing."""
-        match command:
-            case calls.Read(keys):
-                return {key: found for key in keys if (found := self._found(key)) is not None}
-            case calls.ReadAll():
-                return {key: self._found(key) for key in self._live_keys()}
-            case calls.ListKeys(pattern):
-                matches = matcher(pattern)
-                return [key for key in self._live_keys() if matches(key)]
-            case calls.ReadTask():
-                task = self._entry(TASK, "")
-                return None if task is None else task.value
-            case calls.ReadNotes(last):
-                names = sorted(self._names(NOTE))
-                names = names if last is None else names[max(0, len(names) - last) :]
-                entries = (self._entry(NOTE, name) for name in names)
-                return [entry.value for entry in entries if entry is not None and entry.value is not None]
-            case calls.ListCheckpoints():
-                return [checkpoint.info for checkpoint in reversed(self.checkpoints) if checkpoint.damage is None]
-            case calls.Measure():
-                return self._measured()
-            case calls.Inspect(keys):
-                return self._versions(keys)
-        raise TypeError(f"{type(command).__name__} is no command of a storage.")
-
-    def _entry(self, kind: int, name: str) -> Entry | None:
-        """Return an entry, expired or not; None if there is none."""
-        entry = self.changed[kind].get(name)
-        if entry is None and not (kind == NOTE and self.clears_notes):
-            entry = self.session.entries[kind].get(name)
-        return entry if entry is not None and entry.size_bytes else None
-
-    def _live(self, key: str) -> Entry | None:
-        entry = self._entry(VARIABLE, key)
-        if entry is None or entry.expires_us is None:
-            return entry
-        if entry.expires_us <= self.now_us:
-            return None
-        self.valid_until_us = min(self.valid_until_us, entry.expires_us)
-        return entry
-
-    def _names(self, kind: int) -> Iterator[str]:
-        """Yield the names of existing entries, expired ones too."""
-        changed = self.changed[kind]
-        if not (kind == NOTE and self.clears_notes):
-            held = self.session.entries[kind]
-            yield from (name for name, entry in held.items() if entry.size_bytes and name not in changed)
-        yield from (name for name, entry in changed.items() if entry.size_bytes)
-
-    def _live_keys(self) -> list[str]:
-        return sorted(key for key in self._names(VARIABLE) if self._live(key) is not None)
-
-    def _found(self, key: str) -> calls.Found | None:
-        entry = self._live(key)
-        if entry is None or entry.value is None:
-            return None
-        return calls.Found(entry.value, None if entry.expires_us is None else entry.expires_us - self.now_us)
-
-    def _expired(self) -> dict[str, Entry]:
-        """Return the expired variables."""
-        entries = ((key, self._entry(VARIABLE, key)) for key in self._names(VARIABLE))
-        return {
-            key: entry
-            for key, entry in entries
-            if entry is not None and entry.expires_us is not None and entry.expires_us <= self.now_us
-        }
-
-    def _measured(self) -> calls.Measured:
-        head, gone = self.head, self._expired()
-        return calls.Measured(
-            head.variables - len(gone),
-            head.size_bytes - sum(entry.size_bytes for entry in gone.values()),
-            head.notes,
-            head.checkpoints,
-            None if head.expires_us is None else head.expires_us - self.now_us,
-        )
-
-    def _version(self, key: str) -> int:
-        """Return the version of a variable, deleted or not; 0 if it is not known."""
-        entry = self.changed[VARIABLE].get(key) or self.session.entries[VARIABLE].get(key)
-        return self.session.deleted.get(key, 0) if entry is None else entry.version
-
-    def _version_before(self, key: str) -> int:
-        """Return the version that a variable had before the call; what the call itself writes is not newer."""
-        entry = self.session.entries[VARIABLE].get(key)
-        return self.session.deleted.get(key, 0) if entry is None else entry.version
-
-    def _versions(self, keys: tuple[str, ...] | None) -> calls.Versions:
-        entries, changed, deleted = self.session.entries[VARIABLE], self.changed[VARIABLE], self.session.deleted
-        names = {*entries, *changed, *deleted} if keys is None else {*keys}
-        oldest_us = self.now_us - DELETED_KNOWN_US
-        versions = {
-            key: version
-            for key in names
-            if (version := self._version(key)) and (self._entry(VARIABLE, key) is not None or version > oldest_us)
-        }
-        task = self.changed[TASK].get("") or self.session.entries[TASK].get("")
-        return calls.Versions(versions, 0 if task is None else task.version, self.head.notes_version)
-
     # Writing
 
     def _write(self, command: calls.Command[object]) -> object:
@@ -511,11 +256,9 @@ class Work:
         command, at_us, sent_us = replayed.command, replayed.at_us, replayed.sent_us
         task, before = self.session.entries[TASK].get(""), self._version_before
         match command:
-            case calls.Write((variable,)) if before(variable.key) > at_us:
+            case calls.Write((variable,)) | calls.CompareAndSet(variable) if before(variable.key) > at_us:
                 return False
             case calls.Remove((key,)) if before(key) > at_us:
-                return False
-            case calls.CompareAndSet(variable) if before(variable.key) > at_us:
                 return False
             case calls.WriteTask() if task is not None and task.version > at_us:
                 return False
@@ -632,7 +375,9 @@ class Work:
             raise InvalidInput(f"The session has a checkpoint {checkpoint_id!r} already. Nothing was changed.")
         measured = self._measured()
         at = _EPOCH + timedelta(microseconds=self.now_us)
-        info = calls.Checkpoint(checkpoint_id, label, at, measured.keys, measured.scratchpad_entries, measured.bytes)
+        info = calls.CheckpointInfo(
+            checkpoint_id, label, at, measured.keys, measured.scratchpad_entries, measured.bytes
+        )
         content = self._content() if self.session.whole else None
         checkpoints = [*self.checkpoints, StoredCheckpoint(info, self.head.stamp, self.now_us, content)]
         while len(checkpoints) > self.call.limits.checkpoints:
@@ -646,19 +391,6 @@ class Work:
         self.checkpoints = checkpoints
         self.head.checkpoints = len(checkpoints)
         self.head.kept = checkpoints[-1].stamp if checkpoints else 0
-
-    def _content(self) -> Entries:
-        """Return all entries, without expired ones."""
-        expired = self._expired()
-        content: Entries = {}
-        for kind in (VARIABLE, TASK, NOTE):
-            entries = ((name, self._entry(kind, name)) for name in self._names(kind))
-            content[kind] = {
-                name: entry
-                for name, entry in entries
-                if entry is not None and not (kind == VARIABLE and name in expired)
-            }
-        return content
 
     def _restore(self, checkpoint_id: str, undo_id: str) -> None:
         wanted = next((one for one in self.checkpoints if one.info.checkpoint_id == checkpoint_id), None)

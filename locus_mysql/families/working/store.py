@@ -1,19 +1,151 @@
-"""Working memory: `WorkingMemory` and `SyncWorkingMemory`."""
+"""Working memory: `WorkingMemory` and `SyncWorkingMemory`, their options and their storage."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, Self, TypeVar
+import inspect
+import re
+from collections.abc import Collection, Coroutine
+from dataclasses import replace
+from typing import Any, Self, TypeVar, Unpack, cast
 
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
 from ...engine.loops import settled
 from ...errors import ConfigError
+from ...runtime.database import Database
 from ...runtime.generators import drive_awaited, drive_blocking
-from ...runtime.stores import awaited, blocking
-from .base import WorkingMemoryBase
+from ...runtime.stores import awaited_method, blocking_method
+from .calls import Limits, OnFull
 from .operations import Procedure, SessionOperations
 from .records import SessionStats
+from .storages.interface import MayDegrade, Storage
+from .storages.mysql import MySQLStorage
 
 T = TypeVar("T")
+
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
+
+DEFAULT_TENANT = "default"
+
+#: The beginning of a DSN. A DSN as a session id would show its password wherever the session is named.
+_DSN = re.compile(r"(?:mysql|rediss?|valkeys?)(?:\+\w+)?://", re.IGNORECASE)
+
+#: The default limits.
+DEFAULTS = Limits()
+
+
+def storage_of(
+    where: str | SecretStr | MySQLConfig | Database | Storage | None, options: Keywords
+) -> tuple[Storage, bool, str]:
+    """Return the storage, whether it was opened here and must be closed, and the default tenant.
+
+    Args:
+        where: See `WorkingMemory`.
+        options: Its other keywords.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or belongs to another storage.
+    """
+    text = where.get_secret_value() if isinstance(where, SecretStr) else where
+    if isinstance(where, Storage) or (isinstance(text, str) and text.startswith(_REDIS_SCHEMES)):
+        if others := options.keys() - {"tenant"}:
+            raise ConfigError(f"{', '.join(sorted(others))}: these are options of MySQL; give the storage its own.")
+        storage = where if isinstance(where, Storage) else _redis(cast(str, text))
+        config = getattr(storage, "config", None)
+        return storage, storage is not where, options.get("tenant", getattr(config, "tenant", DEFAULT_TENANT))
+    mysql = MySQLStorage(where, **options)
+    return mysql, True, mysql.config.tenant
+
+
+def _redis(url: str) -> Storage:
+    from .storages.redis import RedisStorage
+
+    return RedisStorage(url)
+
+
+class WorkingMemoryBase:
+    """Base of `WorkingMemory` and `SyncWorkingMemory`: the code that does not wait.
+
+    Args:
+        session_id: The session's id: 1 to 512 characters without NUL, compared by code point.
+        where: A DSN (``mysql://…``, ``redis://…``), a `MySQLConfig`, a `Database`, or a storage; or give options of
+            `MySQLConfig` as keywords.
+        session_ttl_seconds: The session expires when it was not used for this many seconds: not before, and at most an
+            eighth later. None: it stays until `end`. The process that begins the session decides; `touch` changes it.
+        end_on_exit: Whether leaving a ``with`` block ends the session, or keeps it for the next process.
+        max_keys: The maximum number of variables.
+        max_value_bytes: The maximum number of bytes of JSON of a variable, of the task state, or of a note.
+        max_session_bytes: The maximum number of bytes of variables with their keys, task state and notes together.
+        max_scratchpad_entries: The maximum number of notes.
+        max_checkpoints: The maximum number of checkpoints; beyond it, the oldest are deleted.
+        on_full: ``refuse`` raises `CapacityExceeded` for a write for which there is no room; ``evict`` removes the
+            least recently used variables instead, never task state or notes. A process records which variables it has
+            read with its next write.
+        options: ``tenant``, the session's tenant (by default the storage's, or ``default``); and, where this opens
+            MySQL, the other options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another; or the session id is a DSN.
+        InvalidInput: The session id or the tenant is not valid.
+        DriverMissing: The client library is not installed.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        where: str | SecretStr | MySQLConfig | Database | Storage | None = None,
+        *,
+        session_ttl_seconds: float | None = None,
+        end_on_exit: bool = False,
+        max_keys: int = DEFAULTS.keys,
+        max_value_bytes: int = DEFAULTS.value_bytes,
+        max_session_bytes: int = DEFAULTS.session_bytes,
+        max_scratchpad_entries: int = DEFAULTS.scratchpad_entries,
+        max_checkpoints: int = DEFAULTS.checkpoints,
+        on_full: OnFull = "refuse",
+        **options: Unpack[Keywords],
+    ) -> None:
+        _check_known(options)
+        if isinstance(session_id, str) and _DSN.match(session_id):
+            raise ConfigError(
+                "The first argument is the id of the session, and here it is a DSN. Pass the DSN as the second "
+                "argument, or use open(dsn, session_id=...)."
+            )
+        limits = Limits(max_keys, max_value_bytes, max_session_bytes, max_scratchpad_entries, max_checkpoints, on_full)
+        self.storage, self._owned, tenant = storage_of(where, options)
+        self._operations = SessionOperations(session_id, tenant, session_ttl_seconds, limits)
+        self.end_on_exit = end_on_exit
+
+    @classmethod
+    def open(
+        cls,
+        where: str | SecretStr | MySQLConfig | Database | Storage | None = None,
+        *,
+        session_id: str,
+        **options: Any,
+    ) -> Self:
+        """The same with the storage first: ``WorkingMemory.open("mysql://…", session_id="s-1")``."""
+        return cls(session_id, where, **options)
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._operations.address.session_id
+
+    @property
+    def tenant(self) -> str:
+        """The session's tenant."""
+        return self._operations.address.tenant
+
+    def _with_condition(self, stats: SessionStats) -> SessionStats:
+        if not isinstance(self.storage, MayDegrade):
+            return stats
+        degraded, pending, lost = self.storage.condition(self._operations.address)
+        return replace(stats, degraded=degraded, pending=pending, lost=lost)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.session_id!r}, {self.storage!r}, tenant={self.tenant!r})"
 
 
 class WorkingMemory(WorkingMemoryBase):
@@ -32,83 +164,32 @@ class WorkingMemory(WorkingMemoryBase):
     def _run(self, procedure: Procedure[T]) -> Coroutine[Any, Any, T]:
         return drive_awaited(procedure, self.storage.execute)
 
-    @awaited(SessionOperations.set)
-    def set(self) -> None: ...
-
-    @awaited(SessionOperations.set_many)
-    def set_many(self) -> None: ...
-
-    @awaited(SessionOperations.get)
-    def get(self) -> None: ...
-
-    @awaited(SessionOperations.get_as)
-    def get_as(self) -> None: ...
-
-    @awaited(SessionOperations.get_many)
-    def get_many(self) -> None: ...
-
-    @awaited(SessionOperations.get_all)
-    def get_all(self) -> None: ...
-
-    @awaited(SessionOperations.exists)
-    def exists(self) -> None: ...
-
-    @awaited(SessionOperations.list_keys)
-    def list_keys(self) -> None: ...
-
-    @awaited(SessionOperations.delete)
-    def delete(self) -> None: ...
-
-    @awaited(SessionOperations.delete_many)
-    def delete_many(self) -> None: ...
-
-    @awaited(SessionOperations.clear)
-    def clear(self) -> None: ...
-
-    @awaited(SessionOperations.increment)
-    def increment(self) -> None: ...
-
-    @awaited(SessionOperations.compare_and_set)
-    def compare_and_set(self) -> None: ...
-
-    @awaited(SessionOperations.ttl)
-    def ttl(self) -> None: ...
-
-    @awaited(SessionOperations.set_task_state)
-    def set_task_state(self) -> None: ...
-
-    @awaited(SessionOperations.get_task_state)
-    def get_task_state(self) -> None: ...
-
-    @awaited(SessionOperations.update_task_state)
-    def update_task_state(self) -> None: ...
-
-    @awaited(SessionOperations.append_scratchpad)
-    def append_scratchpad(self) -> None: ...
-
-    @awaited(SessionOperations.get_scratchpad)
-    def get_scratchpad(self) -> None: ...
-
-    @awaited(SessionOperations.clear_scratchpad)
-    def clear_scratchpad(self) -> None: ...
-
-    @awaited(SessionOperations.create_checkpoint)
-    def create_checkpoint(self) -> None: ...
-
-    @awaited(SessionOperations.restore_checkpoint)
-    def restore_checkpoint(self) -> None: ...
-
-    @awaited(SessionOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-
-    @awaited(SessionOperations.delete_checkpoint)
-    def delete_checkpoint(self) -> None: ...
-
-    @awaited(SessionOperations.touch)
-    def touch(self) -> None: ...
-
-    @awaited(SessionOperations.end)
-    def end(self) -> None: ...
+    set = awaited_method(SessionOperations.set)
+    set_many = awaited_method(SessionOperations.set_many)
+    get = awaited_method(SessionOperations.get)
+    get_as = awaited_method(SessionOperations.get_as)
+    get_many = awaited_method(SessionOperations.get_many)
+    get_all = awaited_method(SessionOperations.get_all)
+    exists = awaited_method(SessionOperations.exists)
+    list_keys = awaited_method(SessionOperations.list_keys)
+    delete = awaited_method(SessionOperations.delete)
+    delete_many = awaited_method(SessionOperations.delete_many)
+    clear = awaited_method(SessionOperations.clear)
+    increment = awaited_method(SessionOperations.increment)
+    compare_and_set = awaited_method(SessionOperations.compare_and_set)
+    ttl = awaited_method(SessionOperations.ttl)
+    set_task_state = awaited_method(SessionOperations.set_task_state)
+    get_task_state = awaited_method(SessionOperations.get_task_state)
+    update_task_state = awaited_method(SessionOperations.update_task_state)
+    append_scratchpad = awaited_method(SessionOperations.append_scratchpad)
+    get_scratchpad = awaited_method(SessionOperations.get_scratchpad)
+    clear_scratchpad = awaited_method(SessionOperations.clear_scratchpad)
+    create_checkpoint = awaited_method(SessionOperations.create_checkpoint)
+    restore_checkpoint = awaited_method(SessionOperations.restore_checkpoint)
+    list_checkpoints = awaited_method(SessionOperations.list_checkpoints)
+    delete_checkpoint = awaited_method(SessionOperations.delete_checkpoint)
+    touch = awaited_method(SessionOperations.touch)
+    end = awaited_method(SessionOperations.end)
 
     async def stats(self) -> SessionStats:
         """The session's content in numbers, and whether its storage serves it."""
@@ -144,83 +225,32 @@ class SyncWorkingMemory(WorkingMemoryBase):
     def _run(self, procedure: Procedure[T]) -> T:
         return drive_blocking(procedure, self.storage.execute_blocking)
 
-    @blocking(SessionOperations.set)
-    def set(self) -> None: ...
-
-    @blocking(SessionOperations.set_many)
-    def set_many(self) -> None: ...
-
-    @blocking(SessionOperations.get)
-    def get(self) -> None: ...
-
-    @blocking(SessionOperations.get_as)
-    def get_as(self) -> None: ...
-
-    @blocking(SessionOperations.get_many)
-    def get_many(self) -> None: ...
-
-    @blocking(SessionOperations.get_all)
-    def get_all(self) -> None: ...
-
-    @blocking(SessionOperations.exists)
-    def exists(self) -> None: ...
-
-    @blocking(SessionOperations.list_keys)
-    def list_keys(self) -> None: ...
-
-    @blocking(SessionOperations.delete)
-    def delete(self) -> None: ...
-
-    @blocking(SessionOperations.delete_many)
-    def delete_many(self) -> None: ...
-
-    @blocking(SessionOperations.clear)
-    def clear(self) -> None: ...
-
-    @blocking(SessionOperations.increment)
-    def increment(self) -> None: ...
-
-    @blocking(SessionOperations.compare_and_set)
-    def compare_and_set(self) -> None: ...
-
-    @blocking(SessionOperations.ttl)
-    def ttl(self) -> None: ...
-
-    @blocking(SessionOperations.set_task_state)
-    def set_task_state(self) -> None: ...
-
-    @blocking(SessionOperations.get_task_state)
-    def get_task_state(self) -> None: ...
-
-    @blocking(SessionOperations.update_task_state)
-    def update_task_state(self) -> None: ...
-
-    @blocking(SessionOperations.append_scratchpad)
-    def append_scratchpad(self) -> None: ...
-
-    @blocking(SessionOperations.get_scratchpad)
-    def get_scratchpad(self) -> None: ...
-
-    @blocking(SessionOperations.clear_scratchpad)
-    def clear_scratchpad(self) -> None: ...
-
-    @blocking(SessionOperations.create_checkpoint)
-    def create_checkpoint(self) -> None: ...
-
-    @blocking(SessionOperations.restore_checkpoint)
-    def restore_checkpoint(self) -> None: ...
-
-    @blocking(SessionOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-
-    @blocking(SessionOperations.delete_checkpoint)
-    def delete_checkpoint(self) -> None: ...
-
-    @blocking(SessionOperations.touch)
-    def touch(self) -> None: ...
-
-    @blocking(SessionOperations.end)
-    def end(self) -> None: ...
+    set = blocking_method(SessionOperations.set)
+    set_many = blocking_method(SessionOperations.set_many)
+    get = blocking_method(SessionOperations.get)
+    get_as = blocking_method(SessionOperations.get_as)
+    get_many = blocking_method(SessionOperations.get_many)
+    get_all = blocking_method(SessionOperations.get_all)
+    exists = blocking_method(SessionOperations.exists)
+    list_keys = blocking_method(SessionOperations.list_keys)
+    delete = blocking_method(SessionOperations.delete)
+    delete_many = blocking_method(SessionOperations.delete_many)
+    clear = blocking_method(SessionOperations.clear)
+    increment = blocking_method(SessionOperations.increment)
+    compare_and_set = blocking_method(SessionOperations.compare_and_set)
+    ttl = blocking_method(SessionOperations.ttl)
+    set_task_state = blocking_method(SessionOperations.set_task_state)
+    get_task_state = blocking_method(SessionOperations.get_task_state)
+    update_task_state = blocking_method(SessionOperations.update_task_state)
+    append_scratchpad = blocking_method(SessionOperations.append_scratchpad)
+    get_scratchpad = blocking_method(SessionOperations.get_scratchpad)
+    clear_scratchpad = blocking_method(SessionOperations.clear_scratchpad)
+    create_checkpoint = blocking_method(SessionOperations.create_checkpoint)
+    restore_checkpoint = blocking_method(SessionOperations.restore_checkpoint)
+    list_checkpoints = blocking_method(SessionOperations.list_checkpoints)
+    delete_checkpoint = blocking_method(SessionOperations.delete_checkpoint)
+    touch = blocking_method(SessionOperations.touch)
+    end = blocking_method(SessionOperations.end)
 
     def stats(self) -> SessionStats:
         """The session's content in numbers, and whether its storage serves it."""
@@ -240,3 +270,21 @@ class SyncWorkingMemory(WorkingMemoryBase):
                 self.end()
         finally:
             self.close()
+
+
+#: The options of a session, by name.
+OWN_OPTIONS = tuple(
+    name
+    for name, one in inspect.signature(WorkingMemoryBase.__init__).parameters.items()
+    if one.kind is one.KEYWORD_ONLY
+)
+
+
+def _check_known(options: Collection[str]) -> None:
+    """Raise if an option is unknown; the message lists the known ones."""
+    known = Keywords.__optional_keys__
+    if unknown := sorted(set(options) - known):
+        raise ConfigError(
+            f"{', '.join(unknown)}: there is no such option. Known of a session: {', '.join(OWN_OPTIONS)}; of MySQL, "
+            f"where this opens it: {', '.join(sorted(known))}."
+        )

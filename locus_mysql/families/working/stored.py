@@ -7,7 +7,7 @@ from datetime import UTC
 from ...errors import CorruptCheckpoint
 from ...runtime.sealing import Sealing
 from . import calls
-from .session import NOTE, TASK, Entry, StoredCheckpoint
+from .content import NOTE, TASK, Entry, StoredCheckpoint
 from .statements.reading import CheckpointRow, EntryRow
 from .statements.tables import SessionKey, value_identity
 from .statements.writing import NewCheckpoint, NewEntry, sql_time
@@ -62,13 +62,13 @@ class Seals:
                 "wrong. Delete it."
             )
         created_at = row.created_at.replace(tzinfo=UTC)
-        info = calls.Checkpoint(row.checkpoint_id, row.label, created_at, row.variables, row.notes, row.size_bytes)
+        info = calls.CheckpointInfo(row.checkpoint_id, row.label, created_at, row.variables, row.notes, row.size_bytes)
         return StoredCheckpoint(info, row.stamp, _microseconds(row), damage=damage)
 
     def checkpoint_row(self, checkpoint: StoredCheckpoint) -> NewCheckpoint:
         """Return the row of a checkpoint."""
         info = checkpoint.info
-        counts = info.keys, info.scratchpad_entries, info.bytes
+        counts = info.keys, info.scratchpad_entries, info.size_bytes
         created_at = f"{info.created_at:%Y-%m-%d %H:%M:%S.%f}"
         row = NewCheckpoint(info.checkpoint_id, checkpoint.stamp, info.label, *counts, created_at, 0)
         return row._replace(checksum=self._checksum(row))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ....dialect import Statement
 from ....dialect.dialect import Dialect
 from ....dialect.sql import NO_PIECES, SQL
-from ..session import DELETED_KNOWN_US
+from ..content import DELETED_KNOWN_US
 from .tables import SessionKey
 
 #: The maximum number of rows that one statement writes.

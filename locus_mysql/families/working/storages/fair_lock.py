@@ -1,21 +1,20 @@
-"""First-come, first-served locks for threads and for tasks of any event loop: `FairLock`, and `Turns` of sessions."""
+"""Locks for threads and for tasks of any event loop: `FairLock`, and `Turns` of sessions."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable
-from typing import TypeAlias, TypeVar
-
-T = TypeVar("T")
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 #: Wakes a waiter; returns False if the waiter no longer exists.
 Wake: TypeAlias = Callable[[], bool]
 
 
 class FairLock:
-    """A lock that is passed to waiters in the order in which they asked for it. It wakes them by callbacks."""
+    """A lock that is passed to waiters in the order in which they asked for it: ``with`` and ``async with`` wait."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -56,95 +55,71 @@ class FairLock:
         if not waits:
             self.release()
 
+    async def wait(self) -> None:
+        """Wait until the lock is held."""
+        if self.acquire():
+            return
+        loop = asyncio.get_running_loop()
+        held: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> bool:
+            try:
+                loop.call_soon_threadsafe(_settle, held)
+            except RuntimeError:  # the loop is closed
+                return False
+            return True
+
+        if self.acquire(wake):
+            return
+        try:
+            await held
+        except BaseException:
+            self.cancel(wake)
+            raise
+
+    def wait_blocking(self) -> None:
+        """Wait until the lock is held, blocking."""
+        if self.acquire():
+            return
+        held = threading.Event()
+
+        def wake() -> bool:
+            held.set()
+            return True
+
+        if self.acquire(wake):
+            return
+        try:
+            held.wait()
+        except BaseException:
+            self.cancel(wake)
+            raise
+
+    __aenter__, __enter__ = wait, wait_blocking
+
+    async def __aexit__(self, *error: object) -> None:
+        self.release()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
 
 class Turns:
     """Lets the writes to one session run one after another, in threads and in tasks of any event loop."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._locks: dict[Hashable, tuple[FairLock, int]] = {}
+        self._locks: WeakValueDictionary[Hashable, FairLock] = WeakValueDictionary()
 
-    async def run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """Await work when it is its turn."""
-        lock = self._enter(key)
-        try:
-            await acquire(lock)
-            try:
-                return await work()
-            finally:
-                lock.release()
-        finally:
-            self._leave(key)
-
-    def run_blocking(self, key: Hashable, work: Callable[[], T]) -> T:
-        """Do work when it is its turn."""
-        lock = self._enter(key)
-        try:
-            acquire_blocking(lock)
-            try:
-                return work()
-            finally:
-                lock.release()
-        finally:
-            self._leave(key)
-
-    def _enter(self, key: Hashable) -> FairLock:
+    def of(self, key: Hashable) -> FairLock:
+        """Return the lock of a session, which exists while somebody has it."""
         with self._guard:
-            lock, users = self._locks.get(key) or (FairLock(), 0)
-            self._locks[key] = lock, users + 1
+            lock = self._locks.get(key)
+            if lock is None:
+                lock = self._locks[key] = FairLock()
             return lock
-
-    def _leave(self, key: Hashable) -> None:
-        with self._guard:
-            lock, users = self._locks[key]
-            if users == 1:
-                del self._locks[key]
-            else:
-                self._locks[key] = lock, users - 1
-
-
-async def acquire(lock: FairLock) -> None:
-    """Wait until the lock is held."""
-    if lock.acquire():
-        return
-    loop = asyncio.get_running_loop()
-    held: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> bool:
-        try:
-            loop.call_soon_threadsafe(_settle, held)
-        except RuntimeError:  # the loop is closed
-            return False
-        return True
-
-    if lock.acquire(wake):
-        return
-    try:
-        await held
-    except BaseException:
-        lock.cancel(wake)
-        raise
 
 
 def _settle(held: asyncio.Future[None]) -> None:
     if not held.done():
         held.set_result(None)
-
-
-def acquire_blocking(lock: FairLock) -> None:
-    """Wait until the lock is held, blocking."""
-    if lock.acquire():
-        return
-    held = threading.Event()
-
-    def wake() -> bool:
-        held.set()
-        return True
-
-    if lock.acquire(wake):
-        return
-    try:
-        held.wait()
-    except BaseException:
-        lock.cancel(wake)
-        raise

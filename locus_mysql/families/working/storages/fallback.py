@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import nullcontext
 from typing import Any, Literal, TypeVar
 
 from ....engine.at_fork import reset_at_fork
 from ....engine.logs import WORKING, loggable
 from ....errors import ConfigError, LocusMySQLError
-from ....runtime.arguments import check_tenant
 from ....runtime.generators import drive_awaited, drive_blocking
 from ..calls import Address, Call, Reply
 from .breaker import Breaker
-from .failover import Acquire, Execute, Failover, Settings, Step, StepGenerator
-from .fair_lock import acquire, acquire_blocking
+from .failover import Failover
 from .in_memory import InMemoryStorage
-from .interface import MayDegrade, OutageStatus, Storage
+from .interface import ANY_TIME, MayDegrade, OutageStatus, Storage, TwoSided
 from .mirror import Mirror
+from .replaying import Acquire, Execute, Settings, Step
 from .timeout_executor import TimeoutExecutor
 
 T = TypeVar("T")
 
 
-class FallbackStorage:
+class FallbackStorage(TwoSided):
     """Serves sessions from a primary storage, and from a fallback while the primary does not answer. See `Storage`.
 
     Writes during an outage are queued in this process. When the primary answers again, they are written to it one by
@@ -89,15 +89,16 @@ class FallbackStorage:
         self._settings = Settings(timeout_s, max_pending, max_pending_bytes, fallback is not None, on_lost)
         self._limits = max_sessions, mirror_bytes
         self._breaker = Breaker(first_retry_s, longest_retry_s, jitter, time.monotonic)
-        self._failover = self._begin()
         self._executor = TimeoutExecutor(threads)
+        self._failover = self._begin()
+        super().__init__(self._failover)
         reset_at_fork(self)
 
     def reset_in_child(self) -> None:
         """After a fork, replace locks and threads, and leave the queued writes to the parent."""
         self._breaker.reset_in_child()
         self._executor.reset_in_child()
-        self._failover = self._begin()
+        self._both = self._failover = self._begin()
         if self._in_memory:
             self.fallback = InMemoryStorage()
 
@@ -118,7 +119,7 @@ class FallbackStorage:
     @property
     def pending(self) -> int:
         """The number of queued writes of all sessions."""
-        return self._failover.entries
+        return self._failover.replayer.entries
 
     def condition(self, address: Address) -> OutageStatus:
         """Return whether a session is degraded, and the writes that this process queued and lost."""
@@ -128,72 +129,24 @@ class FallbackStorage:
         degraded, pending, lost = self.fallback.condition(address)
         return OutageStatus(mine.degraded or degraded, mine.pending + pending, mine.lost + lost)
 
-    async def execute(self, call: Call) -> Reply:
-        """See `Storage`."""
-        return await self._run(self._failover.serve(call))
-
-    def execute_blocking(self, call: Call) -> Reply:
-        """See `Storage`."""
-        return self._run_blocking(self._failover.serve(call))
-
     async def flush(self) -> int:
         """Try the primary now and write all queued writes to it; returns the number of those still queued."""
-        return await self._run(self._failover.flush())
+        return await self._run(self._failover.replayer.flush())
 
     def flush_blocking(self) -> int:
         """The same, blocking."""
-        return self._run_blocking(self._failover.flush())
-
-    async def sweep(self, limit: int = 1_000) -> int:
-        """Remove expired sessions from the primary, unless it is unavailable; returns their number.
-
-        Args:
-            limit: The maximum number of sessions to remove.
-        """
-        if self.fallback is not None:
-            await self.fallback.sweep(limit)
-        return 0 if self._breaker.open else await self.primary.sweep(limit)
-
-    def sweep_blocking(self, limit: int = 1_000) -> int:
-        """The same, blocking."""
-        if self.fallback is not None:
-            self.fallback.sweep_blocking(limit)
-        return 0 if self._breaker.open else self.primary.sweep_blocking(limit)
-
-    async def forget_tenant(self, tenant: str) -> int:
-        """See `Storage`. Also drops this process's queued writes and its copies, but not those of other processes.
-
-        Raises:
-            Unavailable: The primary is unavailable. The queued writes are dropped then; call it again later.
-        """
-        return await self._run(self._failover.forget_tenant(check_tenant(tenant)))
-
-    def forget_tenant_blocking(self, tenant: str) -> int:
-        """The same, blocking."""
-        return self._run_blocking(self._failover.forget_tenant(check_tenant(tenant)))
+        return self._run_blocking(self._failover.replayer.flush())
 
     async def aclose(self) -> None:
         """Try to write the queued writes, and close the connections of both storages."""
-        error: LocusMySQLError | None = None
-        if self.pending:
-            try:
-                await self.flush()
-            except LocusMySQLError as raised:
-                error = raised
-        self._warn(error)
+        self._warn(await self._run(self._failover.replayer.flush_at_last()))
         await self.primary.aclose()
         if self.fallback is not None:
             await self.fallback.aclose()
 
     def close(self) -> None:
         """The same, blocking."""
-        error: LocusMySQLError | None = None
-        if self.pending:
-            try:
-                self.flush_blocking()
-            except LocusMySQLError as raised:
-                error = raised
-        self._warn(error)
+        self._warn(self._run_blocking(self._failover.replayer.flush_at_last()))
         self.primary.close()
         if self.fallback is not None:
             self.fallback.close()
@@ -206,8 +159,11 @@ class FallbackStorage:
                 "" if error is None else f" ({loggable(error)})",
             )
 
-    async def _run(self, steps: StepGenerator[T]) -> T:
-        return await drive_awaited(steps, self._do)
+    def _turn(self, call: Call) -> nullcontext[None]:
+        return ANY_TIME  # the primary lets writes wait for each other; during an outage, `Failover` does
+
+    def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return drive_awaited(steps, self._do)
 
     async def _do(self, step: Step) -> Reply | int | None:
         match step:
@@ -217,11 +173,12 @@ class FallbackStorage:
             case Execute(_, call):
                 return await self._storage("fallback").execute(call)
             case Acquire(lock):
-                await acquire(lock)
+                await lock.wait()
                 return None
-        return await self._storage(step.storage).forget_tenant(step.tenant)
+        removed: int = await getattr(self._storage(step.storage), step.method)(step.argument)
+        return removed
 
-    def _run_blocking(self, steps: StepGenerator[T]) -> T:
+    def _run_blocking(self, steps: Generator[Any, Any, T]) -> T:
         return drive_blocking(steps, self._do_blocking)
 
     def _do_blocking(self, step: Step) -> Reply | int | None:
@@ -232,9 +189,10 @@ class FallbackStorage:
             case Execute(_, call):
                 return self._storage("fallback").execute_blocking(call)
             case Acquire(lock):
-                acquire_blocking(lock)
+                lock.wait_blocking()
                 return None
-        return self._storage(step.storage).forget_tenant_blocking(step.tenant)
+        removed: int = getattr(self._storage(step.storage), f"{step.method}_blocking")(step.argument)
+        return removed
 
     def _storage(self, name: Literal["primary", "fallback"]) -> Storage:
         storage = self.primary if name == "primary" else self.fallback

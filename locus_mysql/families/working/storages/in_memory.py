@@ -12,7 +12,8 @@ from typing import Generic, TypeVar
 from ....engine.at_fork import reset_at_fork
 from ....errors import CapacityExceeded
 from .. import calls
-from ..session import Session, Work, carry_out
+from ..content import Session
+from ..session import Work, carry_out
 
 K = TypeVar("K")
 

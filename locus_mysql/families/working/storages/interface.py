@@ -1,10 +1,20 @@
-"""The protocol of a storage: `Storage`; and of one whose outages are bridged: `MayDegrade`."""
+"""The protocol of a storage: `Storage`; of one whose outages are bridged: `MayDegrade`; and a base: `TwoSided`."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Generator
+from contextlib import nullcontext
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from ....runtime.arguments import check_tenant
 from ..calls import Address, Call, Reply
+from .fair_lock import FairLock, Turns
+
+T = TypeVar("T")
+
+#: What a call holds that waits for no others.
+ANY_TIME = nullcontext()
 
 
 @runtime_checkable
@@ -53,6 +63,73 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Close the connections of the blocking side."""
+
+
+class Operations(Protocol):
+    """What a storage does, as generators of steps."""
+
+    def execute(self, call: Call) -> Generator[Any, Any, Reply]:
+        """Carry out a call. Only one write to a session runs at a time."""
+
+    def sweep(self, limit: int) -> Generator[Any, Any, int]:
+        """See `Storage.sweep`."""
+
+    def forget_tenant(self, tenant: str) -> Generator[Any, Any, int]:
+        """See `Storage.forget_tenant`."""
+
+
+class TwoSided(ABC):
+    """Base of storages whose operations are generators, which either side runs. See `Storage` for the methods.
+
+    Args:
+        operations: The operations.
+    """
+
+    def __init__(self, operations: Operations) -> None:
+        self._both = operations
+        self._turns = Turns()
+
+    def reset_in_child(self) -> None:
+        """After a fork: new locks, as a thread of the parent may hold the old ones for ever."""
+        self._turns = Turns()
+
+    @abstractmethod
+    def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Run a generator in this task."""
+
+    @abstractmethod
+    def _run_blocking(self, steps: Generator[Any, Any, T]) -> T:
+        """Run a generator in this thread."""
+
+    def _turn(self, call: Call) -> FairLock | nullcontext[None]:
+        """Return what a call holds: the session's lock if it writes."""
+        return self._turns.of(call.address) if call.writes else ANY_TIME
+
+    async def execute(self, call: Call) -> Reply:
+        """Carry out a call: all its commands or none."""
+        async with self._turn(call):
+            return await self._run(self._both.execute(call))
+
+    def execute_blocking(self, call: Call) -> Reply:
+        """The same, blocking."""
+        with self._turn(call):
+            return self._run_blocking(self._both.execute(call))
+
+    async def sweep(self, limit: int = 1_000) -> int:
+        """Remove expired sessions of all tenants, each whole; returns their number."""
+        return await self._run(self._both.sweep(limit))
+
+    def sweep_blocking(self, limit: int = 1_000) -> int:
+        """The same, blocking."""
+        return self._run_blocking(self._both.sweep(limit))
+
+    async def forget_tenant(self, tenant: str) -> int:
+        """Remove all sessions of a tenant with all their content; returns their number."""
+        return await self._run(self._both.forget_tenant(check_tenant(tenant)))
+
+    def forget_tenant_blocking(self, tenant: str) -> int:
+        """The same, blocking."""
+        return self._run_blocking(self._both.forget_tenant(check_tenant(tenant)))
 
 
 class OutageStatus(NamedTuple):

@@ -21,7 +21,8 @@ from ....records import ledger
 from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
-from ..session import NOTE, TASK, VARIABLE, Changes, Entries, Entry, Head, Session, StoredCheckpoint, Work
+from ..content import NOTE, TASK, VARIABLE, Changes, Entries, Entry, Head, Session, StoredCheckpoint
+from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect

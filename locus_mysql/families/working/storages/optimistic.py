@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ....errors import Unavailable, UsageError
 from .. import calls
-from ..session import NOTE, TASK, VARIABLE, Incomplete, Session, Work, carry_out
+from ..content import NOTE, TASK, VARIABLE, Session
+from ..session import Incomplete, Work, carry_out
 
 T = TypeVar("T")
 
@@ -111,16 +112,20 @@ def need_of(call: calls.Call) -> Need:
     for command in call.commands:
         need = need.and_also(_need_of_command(command))
     made = any(isinstance(command, calls.CreateCheckpoint | calls.Replayed) for command in call.commands)
-    if made and len(call.commands) > 1 and any(_is_checkpoint(command) for command in call.commands):
+    if (
+        made
+        and len(call.commands) > 1
+        and any(
+            isinstance(_made(command), calls.CreateCheckpoint | calls.RestoreCheckpoint) for command in call.commands
+        )
+    ):
         need = need.and_also(Need(whole=True, checkpoints=True))
     return need
 
 
-def _is_checkpoint(command: calls.Command[object]) -> bool:
-    return isinstance(
-        command.command if isinstance(command, calls.Replayed) else command,
-        calls.CreateCheckpoint | calls.RestoreCheckpoint,
-    )
+def _made(command: calls.Command[object]) -> calls.Command[object]:
+    """Return the command that was made, also of one that is replayed."""
+    return command.command if isinstance(command, calls.Replayed) else command
 
 
 def _need_of_command(command: calls.Command[object]) -> Need:
@@ -141,10 +146,6 @@ def _need_of_command(command: calls.Command[object]) -> Need:
             return Need(checkpoints=True)
         case calls.Measure():
             return Need(variables=EXPIRING, head=True)
-        case calls.Inspect(None):
-            return Need(variables=NAMES, task=True, head=True)
-        case calls.Inspect(tuple(keys)):
-            return Need(sizes=frozenset(keys), task=True, head=True)
         case calls.Write(variables):
             return Need(sizes=frozenset(variable.key for variable in variables))
         case calls.Remove(keys):
@@ -279,7 +280,7 @@ class OptimisticOperations(ABC):
 
     def _write(self, call: calls.Call) -> Generator[Any, Any, calls.Reply]:
         need = need_of(call)
-        if not self.clears_all_notes and any(isinstance(one, calls.ClearNotes) for one in call.commands):
+        if not self.clears_all_notes and any(isinstance(_made(one), calls.ClearNotes) for one in call.commands):
             need = need.and_also(Need(whole=True, checkpoints=True))
         session, now_us = self.known.take(call.address), self.clock.now_us()
         fresh = session is None or now_us is None or session.expired(now_us) or not need.met_by(session)

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import queue
 import re
 import threading
 import time
+from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from ....drivers.wire.sockets import abort_transport
 from ....engine.at_fork import reset_at_fork
 from ....errors import ConfigError, DriverMissing, PoolTimeout
 from ....extras import install_command
-from ....runtime.arguments import check_tenant
 from ....runtime.generators import drive_awaited, drive_blocking
-from ..calls import Call, Reply
-from .fair_lock import Turns
+from .interface import TwoSided
 from .redis_errors import failure
-from .redis_operations import ENDING, RedisOperations, Script, Sleep, key_of, pattern_of, session_of
+from .redis_operations import RedisOperations, Scan, Sleep, Step
+
+T = TypeVar("T")
 
 #: The number of names of keys that Redis scans at a time, for those of a tenant.
 SCANNED_AT_ONCE = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """The program that Redis runs for each call."""
-
-    text: str
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +36,7 @@ class _Own:
     slots: asyncio.Semaphore
 
 
-class RedisStorage:
+class RedisStorage(TwoSided):
     """Keeps sessions in Redis 6.2 or later, or in Valkey. Every step is one Lua script.
 
     A read is one round trip, and so is a write to a session to which this process wrote last; otherwise a write reads
@@ -89,10 +80,7 @@ class RedisStorage:
             raise ConfigError(
                 f"The prefix {prefix!r} cannot be used for keys in Redis: give at least one character, and no braces."
             )
-        self._prefix = prefix
         self._library = _library()
-        self._script = _script()
-        self._operations, self._turns = RedisOperations(), Turns()
         self._timeout_s = timeout_s
         self._max_connections = max_connections
         self._cluster = cluster
@@ -115,6 +103,8 @@ class RedisStorage:
                 raise ConfigError("Give RedisStorage a URL, or clients, but not both.")
             self._where = "its URL"
             self._where = _shown(self._open(awaited=True))
+        self._operations = RedisOperations(prefix, self._where, self._library)
+        super().__init__(self._operations)
         reset_at_fork(self)
 
     @classmethod
@@ -122,93 +112,53 @@ class RedisStorage:
         """A storage that opens its own clients; the options are those of the class."""
         return cls(url, **options)
 
-    async def execute(self, call: Call) -> Reply:
-        """See `Storage`."""
-        if not call.writes:
-            return await drive_awaited(self._operations.execute(call), self._do)
-        return await self._turns.run(call.address, lambda: drive_awaited(self._operations.execute(call), self._do))
+    def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        return drive_awaited(steps, self._do)
 
-    def execute_blocking(self, call: Call) -> Reply:
-        """See `Storage`."""
-        if not call.writes:
-            return drive_blocking(self._operations.execute(call), self._do_blocking)
-        return self._turns.run_blocking(
-            call.address, lambda: drive_blocking(self._operations.execute(call), self._do_blocking)
-        )
+    def _run_blocking(self, steps: Generator[Any, Any, T]) -> T:
+        return drive_blocking(steps, self._do_blocking)
 
-    async def _do(self, step: Script | Sleep) -> list[Any] | None:
+    async def _do(self, step: Step) -> Any:
         if isinstance(step, Sleep):
             await asyncio.sleep(step.seconds)
             return None
-        key = key_of(self._prefix, step.address)
         if self._url is None:
-            return await self._ask(self._given(self._awaited, "asynchronous"), key, step.arguments)
+            return await self._send(self._given(self._awaited, "asynchronous"), step)
         own = self._of_this_loop()
         if own.slots.locked():
             await self._wait(own.slots)
         else:
             await own.slots.acquire()
         try:
-            return await self._ask(own.client, key, step.arguments)
+            return await self._send(own.client, step)
         finally:
             own.slots.release()
 
-    def _do_blocking(self, step: Script | Sleep) -> list[Any] | None:
+    async def _send(self, client: Any, step: Any) -> Any:
+        if isinstance(step, Scan):
+            return [key async for key in client.scan_iter(match=step.pattern, count=SCANNED_AT_ONCE)]
+        return await client.execute_command(*step)
+
+    def _do_blocking(self, step: Step) -> Any:
         if isinstance(step, Sleep):
             time.sleep(step.seconds)
             return None
-        key = key_of(self._prefix, step.address)
         if self._url is None:
-            return self._ask_blocking(self._given(self._blocking, "blocking"), key, step.arguments)
+            return self._send_blocking(self._given(self._blocking, "blocking"), step)
         slots = self._slots
         try:
             index = slots.get(timeout=self._timeout_s)
         except queue.Empty:
             raise self._no_slot() from None
         try:
-            return self._ask_blocking(self._blocking or self._open_blocking(), key, step.arguments)
+            return self._send_blocking(self._blocking or self._open_blocking(), step)
         finally:
             slots.put(index)
 
-    async def sweep(self, limit: int = 1_000) -> int:
-        """Does nothing: Redis itself removes expired keys."""
-        return 0
-
-    def sweep_blocking(self, limit: int = 1_000) -> int:
-        """Does nothing: Redis itself removes expired keys."""
-        return 0
-
-    async def forget_tenant(self, tenant: str) -> int:
-        """See `Storage`. Scans the names of all keys of the database, some at a time (``SCAN``)."""
-        check_tenant(tenant)
-        client = self._given(self._awaited, "asynchronous") if self._url is None else self._of_this_loop().client
-        known: set[bytes | None] = {None}
-        removed = 0
-        try:
-            async for key in client.scan_iter(match=pattern_of(self._prefix, tenant), count=SCANNED_AT_ONCE):
-                session = session_of(key)
-                if session not in known:
-                    known.add(session)
-                    removed += (await self._ask(client, session, ENDING))[2][0]
-        except (self._library.RedisError, OSError, TimeoutError) as error:
-            raise failure(error, self._where) from error
-        return removed
-
-    def forget_tenant_blocking(self, tenant: str) -> int:
-        """The same, blocking."""
-        check_tenant(tenant)
-        client = self._given(self._blocking, "blocking") if self._url is None else self._open_blocking()
-        known: set[bytes | None] = {None}
-        removed = 0
-        try:
-            for key in client.scan_iter(match=pattern_of(self._prefix, tenant), count=SCANNED_AT_ONCE):
-                session = session_of(key)
-                if session not in known:
-                    known.add(session)
-                    removed += self._ask_blocking(client, session, ENDING)[2][0]
-        except (self._library.RedisError, OSError) as error:
-            raise failure(error, self._where) from error
-        return removed
+    def _send_blocking(self, client: Any, step: Any) -> Any:
+        if isinstance(step, Scan):
+            return list(client.scan_iter(match=step.pattern, count=SCANNED_AT_ONCE))
+        return client.execute_command(*step)
 
     async def aclose(self) -> None:
         """Close the connections that the asynchronous side opened. The next call opens new ones."""
@@ -234,33 +184,12 @@ class RedisStorage:
         """After a fork: leave the parent's connections and locks alone; a lock may be held for ever."""
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
-        self._lock, self._turns = threading.Lock(), Turns()
+        super().reset_in_child()
+        self._lock = threading.Lock()
         self._slots = _slots(self._max_connections)
         if self._owns_blocking:
             self._abandoned.append(self._blocking)
             self._blocking = None
-
-    async def _ask(self, client: Any, key: Any, given: list[Any]) -> list[Any]:
-        try:
-            try:
-                answer = await client.execute_command("EVALSHA", self._script.digest, 1, key, *given)
-            except self._library.exceptions.NoScriptError:
-                answer = await client.execute_command("EVAL", self._script.text, 1, key, *given)
-        except (self._library.RedisError, OSError, TimeoutError) as error:
-            raise failure(error, self._where) from error
-        result: list[Any] = answer
-        return result
-
-    def _ask_blocking(self, client: Any, key: Any, given: list[Any]) -> list[Any]:
-        try:
-            try:
-                answer = client.execute_command("EVALSHA", self._script.digest, 1, key, *given)
-            except self._library.exceptions.NoScriptError:
-                answer = client.execute_command("EVAL", self._script.text, 1, key, *given)
-        except (self._library.RedisError, OSError) as error:
-            raise failure(error, self._where) from error
-        result: list[Any] = answer
-        return result
 
     async def _wait(self, slots: asyncio.Semaphore) -> None:
         try:
@@ -368,11 +297,6 @@ def _slots(count: int) -> queue.SimpleQueue[None]:
     for _ in range(count):
         slots.put(None)
     return slots
-
-
-def _script() -> _Program:
-    text = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
-    return _Program(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def _connections(client: Any) -> list[Any]:

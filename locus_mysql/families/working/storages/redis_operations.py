@@ -20,24 +20,15 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
+from ....errors import LocusMySQLError
 from .. import calls
-from ..session import (
-    DELETED_KNOWN_US,
-    NEVER_US,
-    NOTE,
-    TASK,
-    VARIABLE,
-    Entries,
-    Entry,
-    Head,
-    Session,
-    StoredCheckpoint,
-    Work,
-)
+from ..content import DELETED_KNOWN_US, NEVER_US, NOTE, TASK, VARIABLE, Entries, Entry, Head, Session, StoredCheckpoint
+from ..session import Work
 from .optimistic import (
     EXPIRING,
     NAMES,
@@ -49,6 +40,7 @@ from .optimistic import (
     OptimisticOperations,
     outcomes_of,
 )
+from .redis_errors import failure
 
 #: Types of texts that redis-py accepts.
 Argument: TypeAlias = bytes | str | int
@@ -73,11 +65,9 @@ _SPECIAL_IN_GLOBS = re.compile(r"[*?^\[\]\\-]")
 _HEAD = tuple(one.name for one in fields(Head) if one.name not in {"sid", "stamp", "expires_us", "ttl_us"})
 
 
-class Script(NamedTuple):
-    """One run of the script, for a session. The generator is sent its answer."""
-
-    address: calls.Address
-    arguments: list[Argument]
+#: The program that Redis runs for each call, and its digest.
+SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
+DIGEST = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class Sleep(NamedTuple):
@@ -86,11 +76,64 @@ class Sleep(NamedTuple):
     seconds: float
 
 
+class Scan(NamedTuple):
+    """Find the names of all keys that match a pattern. The generator is sent them."""
+
+    pattern: str
+
+
+#: A step: a command of Redis, whose answer is sent to the generator, or one of these.
+Step: TypeAlias = Command | Sleep | Scan
+
+
 class RedisOperations(OptimisticOperations):
-    """Sessions in Redis."""
+    """Sessions in Redis.
+
+    Args:
+        prefix: The prefix of all keys' names.
+        where: The address of the server, for errors.
+        library: redis-py.
+    """
 
     #: The notes of a session are removed one by one.
     clears_all_notes = False
+
+    def __init__(self, prefix: str, where: str, library: Any) -> None:
+        super().__init__()
+        self._prefix, self._where = prefix, where
+        self._no_script = library.exceptions.NoScriptError
+        self._failures = (library.RedisError, OSError, TimeoutError)
+
+    def sweep(self, limit: int) -> Generator[Any, Any, int]:
+        """Do nothing: Redis itself removes expired keys."""
+        return 0
+        yield
+
+    def forget_tenant(self, tenant: str) -> Generator[Any, Any, int]:
+        """See `Storage`. Scans the names of all keys of the database, some at a time (``SCAN``)."""
+        removed = 0
+        try:
+            names = yield Scan(pattern_of(self._prefix, tenant))
+        except LocusMySQLError:
+            raise
+        except self._failures as error:
+            raise failure(error, self._where) from error
+        for key in {session for name in names if (session := session_of(name)) is not None}:
+            removed += (yield from self._evaluate(key, ENDING))[2][0]
+        return removed
+
+    def _evaluate(self, key: bytes | str, arguments: list[Argument]) -> Generator[Any, Any, list[Any]]:
+        """Run the script for the session with this first key, and return its answer."""
+        try:
+            try:
+                answer: list[Any] = yield ("EVALSHA", DIGEST, 1, key, *arguments)
+            except self._no_script:
+                answer = yield ("EVAL", SCRIPT, 1, key, *arguments)
+        except LocusMySQLError:  # no connection was free
+            raise
+        except self._failures as error:
+            raise failure(error, self._where) from error
+        return answer
 
     def pause(self, seconds: float) -> Generator[Any, Any, None]:
         """See `OptimisticOperations`."""
@@ -132,12 +175,14 @@ class RedisOperations(OptimisticOperations):
             json.dumps(outcomes_of(work)),
             kept,
         ]
-        now_us, outcome, *_ = yield Script(work.call.address, [*guard, *_flat(commands)])
+        key = key_of(self._prefix, work.call.address)
+        now_us, outcome, *_ = yield from self._evaluate(key, [*guard, *_flat(commands)])
         self.clock.learn(now_us)
         return {b"done": Commit.DONE, b"outdated": Commit.OUTDATED, b"repeated": Commit.REPEATED}[outcome]
 
     def _read(self, address: calls.Address, commands: Sequence[Command]) -> Generator[Any, Any, tuple[int, list[Any]]]:
-        now_us, _, results = yield Script(address, ["", "", "", "", "", *_flat(commands)])
+        key = key_of(self._prefix, address)
+        now_us, _, results = yield from self._evaluate(key, ["", "", "", "", "", *_flat(commands)])
         self.clock.learn(now_us)
         return now_us, results
 
@@ -273,7 +318,7 @@ def _live_at(entry: Entry, at_us: int) -> bool:
 def _checkpoint(checkpoint_id: str, text: bytes) -> StoredCheckpoint:
     stamp, label, at_us, *counts = json.loads(text)
     created_at = _EPOCH + timedelta(microseconds=at_us)
-    return StoredCheckpoint(calls.Checkpoint(checkpoint_id, label, created_at, *counts), stamp, at_us)
+    return StoredCheckpoint(calls.CheckpointInfo(checkpoint_id, label, created_at, *counts), stamp, at_us)
 
 
 def _head_command(head: Head) -> Command:
@@ -315,7 +360,7 @@ def _entry_commands(work: Work) -> list[Command]:
     for checkpoint in changes.created:
         info = checkpoint.info
         text = json.dumps(
-            [checkpoint.stamp, info.label, checkpoint.at_us, info.keys, info.scratchpad_entries, info.bytes]
+            [checkpoint.stamp, info.label, checkpoint.at_us, info.keys, info.scratchpad_entries, info.size_bytes]
         )
         commands.append(("HSET", ":checkpoints", info.checkpoint_id, text))
     if changes.removed:

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.families.working import operations
-from locus_mysql.families.working.storages import redis
+from locus_mysql.families.working.storages import redis_operations
 from locus_mysql.families.working.storages.interface import Storage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.optimistic import Clock as ServerClock
@@ -373,10 +373,11 @@ def test_any_sequence_of_calls_from_two_processes_in_redis(
     """The script reads the time of Redis; in this test, a key holds the seconds to add to it."""
     asked = "local clock = call('TIME')"
     ahead = f"{asked}\n clock[1] = clock[1] + tonumber(call('GET', 'seconds ahead') or 0)"
-    script = redis._script().text
+    script = redis_operations.SCRIPT
     assert script.count(asked) == script.count("'TIME'") == 1
     moved = script.replace(asked, ahead)
-    monkeypatch.setattr(redis, "_script", lambda: redis._Program(moved, hashlib.sha1(moved.encode()).hexdigest()))
+    monkeypatch.setattr(redis_operations, "SCRIPT", moved)
+    monkeypatch.setattr(redis_operations, "DIGEST", hashlib.sha1(moved.encode()).hexdigest())
     with redis_server.client() as client:
         storages = RedisStorage(redis_server.url), RedisStorage(redis_server.url)
 

@@ -215,7 +215,9 @@ def test_a_checkpoint_stores_what_changed(storage: RedisStorage, redis_server: O
 
 
 @both_sides
-def test_a_lost_answer_counts_once(execute: Execute, storage: RedisStorage, redis_server: OwnServer) -> None:
+def test_a_lost_answer_counts_once(
+    execute: Execute, storage: RedisStorage, redis_server: OwnServer, prefix: str
+) -> None:
     """redis-py repeats the command automatically."""
     lost = 0
 
@@ -243,7 +245,7 @@ def test_a_lost_answer_counts_once(execute: Execute, storage: RedisStorage, redi
 
     armed: list[int] = []
     connection = Losing if execute is blocking else LosingAwaited
-    losing = RedisStorage(redis_server.url, prefix=storage._prefix, timeout_s=60.0, connection_class=connection)
+    losing = RedisStorage(redis_server.url, prefix=prefix, timeout_s=60.0, connection_class=connection)
     for commands in ((calls.Increment("n", 1),), (calls.Append(b"1"),), (calls.Increment("n", 1), calls.Append(b"2"))):
         armed.append(1)
         execute(losing, call(*commands))

@@ -8,7 +8,7 @@ import pytest
 
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.working import calls
-from locus_mysql.families.working.storages import failover
+from locus_mysql.families.working.storages import queued
 from locus_mysql.families.working.storages.breaker import Breaker
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
 
@@ -105,7 +105,7 @@ def test_a_call_older_than_the_token_retention_is_not_repeated(
     client.primary.loses = lambda: False
     client.do(calls.Increment("m", 1))
     client.primary.kept._done.clear()
-    monkeypatch.setattr(failover, "now_us", lambda: 2**62)
+    monkeypatch.setattr(queued, "now_us", lambda: 2**62)
     client.comes()
     client.flush()
     assert values(client.others(calls.ReadAll())[0]) == {"n": b"2", "m": b"1"}
