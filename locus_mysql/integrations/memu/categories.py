@@ -122,8 +122,9 @@ class RelationOperations(RecordOperations[CategoryItem]):
             InvalidInput: The user model does not allow the scope.
         """
         both = {"item_id": check_text(item_id, "item_id"), "category_id": check_text(cat_id, "cat_id")}
-        link = statements.link(self.store.sql, self.new(self.store.scope.params(user_data), **both))
-        rows = yield from self.store.write(link, read=self._reading(equals(**both)))
+        columns = self.new(self.store.scope.params(user_data), **both)
+        link = self.records.insert(columns, declared=statements.LINK)
+        rows = yield from self.store.write(link, read=self.records.make(statements.LIST, equals(**both)))
         if not rows:
             raise NotFound(f"Item with id {item_id} or category with id {cat_id} not found")
         return self.read(rows[0])
@@ -131,8 +132,7 @@ class RelationOperations(RecordOperations[CategoryItem]):
     def unlink_item_category(self, item_id: str, cat_id: str) -> Operation[None]:
         """Remove an item from a category, if it belongs to it. One round trip."""
         item, category = check_text(item_id, "item_id"), check_text(cat_id, "cat_id")
-        unlink = statements.UNLINK(self.store.sql, tenant=self.tenant, item_id=item, category_id=category)
-        yield from self.store.write(unlink)
+        yield from self.store.write(self.records.make(statements.UNLINK, item_id=item, category_id=category))
 
     def get_item_categories(self, item_id: str) -> Operation[list[CategoryItem]]:
         """Return the relations of an item, oldest first."""

@@ -204,6 +204,9 @@ class AsyncRecallDatabase(_RecallRepositories, _Awaited):
     _blocking_class = "RecallDatabase"
 
 
+D = TypeVar("D", MemuDatabase, RecallDatabase)
+
+
 def build_mysql_database(
     *,
     config: object,
@@ -225,8 +228,7 @@ def build_mysql_database(
         SchemaMismatch: A table or a column is missing and may not be created; the message names it.
         TypeError: The user model has a field that cannot be a column, or that records already have.
     """
-    where = _where(config, options)
-    model = user_model or DefaultUserModel
+    where, model = _where(config, options), user_model or DefaultUserModel
     return _checked(MemuDatabase(where, user_model=model, vector_cache_bytes=vector_cache_bytes, **options))
 
 
@@ -237,18 +239,9 @@ def build_async_mysql_database(
     vector_cache_bytes: int = VECTOR_CACHE_BYTES,
     **options: Unpack[Keywords],
 ) -> AsyncMemuDatabase:
-    """Build the asynchronous metadata store. The first call creates or checks its tables.
-
-    Args:
-        config: See `build_mysql_database`, also for the other arguments.
-        user_model: The scope of records.
-        vector_cache_bytes: See `MemuDatabase`.
-        options: Options of `MySQLConfig`.
-    """
-    where = _where(config, options)
-    return AsyncMemuDatabase(
-        where, user_model=user_model or DefaultUserModel, vector_cache_bytes=vector_cache_bytes, **options
-    )
+    """Build the asynchronous metadata store; see `build_mysql_database`. The first call creates its tables."""
+    where, model = _where(config, options), user_model or DefaultUserModel
+    return AsyncMemuDatabase(where, user_model=model, vector_cache_bytes=vector_cache_bytes, **options)
 
 
 def build_recall_database(
@@ -257,15 +250,9 @@ def build_recall_database(
     """Build memu-cli's store in MySQL. Creates or checks its tables at once, like memu-cli's other factories.
 
     Args:
-        config: memu-cli's ``DatabaseConfig``, of which ``metadata_store.dsn`` and ``.ddl_mode`` are read, or the same
-            as a dict; or a DSN, a `MySQLConfig` or a `Database`.
-        user_model: The scope of records, a pydantic model; memu-cli's own, with ``user_id`` and ``agent_id``, if None.
+        config: See `build_mysql_database`, also for the errors.
+        user_model: The scope of records; memu-cli's own, with ``user_id`` and ``agent_id``, if None.
         options: Options of `MySQLConfig`.
-
-    Raises:
-        ConfigError: The configuration has no DSN, or an option is wrong.
-        SchemaMismatch: A table or a column is missing and may not be created; the message names it.
-        TypeError: The user model has a field that cannot be a column, or that records already have.
     """
     where = _where(config, options)
     return _checked(RecallDatabase(where, user_model=user_model or RecallUserModel, **options))
@@ -274,18 +261,9 @@ def build_recall_database(
 def build_async_recall_database(
     *, config: object, user_model: type[BaseModel] | None = None, **options: Unpack[Keywords]
 ) -> AsyncRecallDatabase:
-    """Build memu-cli's store for an event loop. The first call creates or checks its tables.
-
-    Args:
-        config: See `build_recall_database`, also for the other arguments.
-        user_model: The scope of records.
-        options: Options of `MySQLConfig`.
-    """
+    """Build memu-cli's store for an event loop; see `build_recall_database`. The first call creates its tables."""
     where = _where(config, options)
     return AsyncRecallDatabase(where, user_model=user_model or RecallUserModel, **options)
-
-
-D = TypeVar("D", MemuDatabase, RecallDatabase)
 
 
 def _checked(database: D) -> D:

@@ -10,7 +10,7 @@ from ...engine.operation import Batch, Operation, fetch
 from ...errors import UsageError
 from ...families.family import Count, Counts, Maintenance, Transfer
 from ...records import ledger
-from . import statements
+from .statements import COUNT, Records, memu_dialect
 from .tables import CORE, memu_schema
 
 
@@ -82,11 +82,11 @@ class MemuMaintenance:
 
     def __init__(self, config: MySQLConfig) -> None:
         self._tenant = config.tenant
-        self._sql = statements.memu_dialect(own_prefix(config).table_prefix, ())
+        self._sql = memu_dialect(own_prefix(config).table_prefix, ())
 
     def stored(self) -> Operation[Counts]:
         """Count records of all kinds. One round trip."""
-        queries = tuple(statements.count_records(self._sql, role, self._tenant) for role in CORE)
+        queries = tuple(Records(self._sql, role, self._tenant).make(COUNT) for role in CORE)
         results = yield Batch(queries, atomic=False)
         return (Count(sum(row.total for query in queries for row in results.rows(query)), "{record}"),)
 

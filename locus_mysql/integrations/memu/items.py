@@ -37,7 +37,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store)
-        self._searching = SearchingOperations(store.sql, store.tenant, store.embedding_tables, store.seals["items"])
+        self._searching = SearchingOperations(self.records, self.seals, store.embedding_tables)
 
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
         """Return an item; None if there is none."""
@@ -103,19 +103,19 @@ class ItemOperations(RecordOperations[MemoryItem]):
             happened_at=None,
             extra=encode_extra(extra),
             embedding=raw,
-            locus_scope=self.store.scope.key(self.tenant, scope),
+            locus_scope=self.store.scope.key(self.store.tenant, scope),
             locus_hash=hash,
             **vector_columns(raw),
         )
-        sql = self.store.sql
         if once:
-            insert = statements.insert_or_reinforce(sql, columns)
             stored = equals(locus_scope=columns["locus_scope"], locus_hash=hash)
+            iso = statements.ISO_FORMAT
+            insert = self.records.insert(columns, statements.REINFORCE, statements.REINFORCED, iso=iso)
         else:
-            insert, stored = statements.insert(sql, self.role, columns), equals(id=columns["id"])
-        guard = () if resource_id is None else statements.GUARD_RESOURCE(sql, id=resource_id, tenant=self.tenant)
+            insert, stored = self.records.insert(columns), equals(id=columns["id"])
+        guard = () if resource_id is None else self.records.make(statements.GUARD_RESOURCE, id=resource_id)
         try:
-            rows = yield from self.store.write(guard, insert, read=self._reading(stored))
+            rows = yield from self.store.write(guard, insert, read=self.records.make(statements.LIST, stored))
         except Outdated:
             raise NotFound(f"Resource with id {resource_id} not found") from None
         return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw), extra=extra)

@@ -8,13 +8,14 @@ import os
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
 from ...config import MySQLConfig
-from ...dialect import Schema, Statement
-from ...dialect.ledger import FORGOTTEN_AT_ONCE
+from ...dialect import Query, Schema, Statement
+from ...dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
 from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
@@ -25,12 +26,12 @@ from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.lru_cache import LRUCache
 from . import statements
-from .records import LIMITS, RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
+from .records import RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
 from .scope import Scope, aware
 from .seals import RecordSeals
 from .searching import KnownEmbeddings
-from .statements import Filter, equals, memu_dialect
-from .tables import CORE
+from .statements import Filter, Page, Records, equals, memu_dialect
+from .tables import CORE, LIMITS
 
 R = TypeVar("R", bound=BaseRecord)
 
@@ -61,6 +62,7 @@ class MemuStore:
         self.tenant = config.tenant
         self.scope = Scope(user_model)
         self.sql = memu_dialect(config.table_prefix, self.scope.columns)
+        self.records = {role: Records(self.sql, role, self.tenant) for role in CORE}
         self.seals = {role: RecordSeals(self.tenant, role, self.scope.fields) for role in CORE}
         self.embedding_tables: LRUCache[KnownEmbeddings] = LRUCache(check_cache_bytes(vector_cache_bytes))
         self._writes = itertools.count(1)
@@ -79,6 +81,12 @@ class MemuStore:
         """Return the columns of a new record with their seals."""
         return {**columns, "locus_seals": self.seals[role].text(columns)}
 
+    def recording(self) -> tuple[Statement, Query[OutcomeRow]]:
+        """Return the statement that records a new write's token, and the query for its outcome."""
+        token = os.urandom(16)
+        record = ledger.RECORD(self.sql, tenant=self.tenant, token=token)
+        return record, ledger.FIND(self.sql, tenant=self.tenant, token=token)
+
     def write(
         self, *steps: Statement | tuple[Statement, ...], read: Statement | None = None
     ) -> Operation[tuple[Row, ...]]:
@@ -86,9 +94,7 @@ class MemuStore:
 
         One round trip, unless its answer was lost.
         """
-        token = os.urandom(16)
-        record = ledger.RECORD(self.sql, tenant=self.tenant, token=token)
-        outcome_query = ledger.FIND(self.sql, tenant=self.tenant, token=token)
+        record, outcome_query = self.recording()
         results = yield Batch.of(*steps, record, () if read is None else read, outcome_query=outcome_query)
         if read is None:
             rows: tuple[Row, ...] = ()
@@ -120,7 +126,8 @@ class RecordOperations(Generic[R]):
 
     def __init__(self, store: MemuStore) -> None:
         self.store = store
-        self.tenant = store.tenant
+        self.records = store.records[self.role]
+        self.seals = store.seals[self.role]
         self.model = cast(type[R], scoped(store.scope.user_model, self.record))
         self._core = tuple(name for name in CORE[self.role] if name in self.record.model_fields)
 
@@ -128,9 +135,9 @@ class RecordOperations(Generic[R]):
         """Create or check the tables. Nothing is loaded, as every answer comes from the database."""
         yield from self.store.load_existing()
 
-    def find(self, conditions: Filter, page: statements.Page | None = None) -> Operation[list[R]]:
+    def find(self, conditions: Filter, page: Page | None = None) -> Operation[list[R]]:
         """Return the records that a filter selects, oldest first; of a page, in its order."""
-        (found,) = yield Batch.of(statements.find_records(self.store.sql, self.role, self.tenant, conditions, page))
+        (found,) = yield Batch.of(self.records.make(statements.LIST, conditions, page))
         records = [self.read(row) for row in found.rows]
         return records if page is not None else sorted(records, key=lambda record: (record.created_at, record.id))
 
@@ -143,12 +150,12 @@ class RecordOperations(Generic[R]):
 
     def ids(self) -> Operation[list[str]]:
         """Return the ids of all records, oldest first."""
-        rows = yield from fetch(statements.find_ages(self.store.sql, self.role, self.tenant))
+        rows = yield from fetch(self.records.make(statements.AGES))
         return [row.id for row in sorted(rows, key=lambda row: (row.created_at, row.id))]
 
     def count(self) -> Operation[int]:
         """Count the records."""
-        ((count,),) = yield from fetch(statements.count_records(self.store.sql, self.role, self.tenant))
+        ((count,),) = yield from fetch(self.records.make(statements.COUNT))
         return count
 
     def conditions(self, where: Where) -> Filter:
@@ -172,15 +179,11 @@ class RecordOperations(Generic[R]):
         doomed = _by_id((yield from self.find(conditions)))
         if not doomed:
             return {}
-        sql, tenant, ids, token = self.store.sql, self.tenant, list(doomed), os.urandom(16)
+        record, outcome_query = self.store.recording()
         # The filter is applied again: a record may have changed meanwhile, and no longer match.
-        locks = statements.lock(sql, self.role, tenant, ids, conditions)
-        results = yield Batch.of(
-            locks,
-            statements.delete(sql, self.role, tenant, ids, conditions),
-            ledger.RECORD(sql, tenant=tenant, token=token),
-            outcome_query=ledger.FIND(sql, tenant=tenant, token=token),
-        )
+        locks = self.records.each(statements.LOCK, [*doomed], conditions)
+        deletes = self.records.each(statements.DELETE, [*doomed], conditions)
+        results = yield Batch.of(locks, deletes, record, outcome_query=outcome_query)
         if results.earlier_attempt is None:  # else an earlier attempt, whose answer was lost, has deleted them all
             locked = {row.id for lock in locks for row in results.rows(lock)}
             doomed = {id: record for id, record in doomed.items() if id in locked}
@@ -193,7 +196,7 @@ class RecordOperations(Generic[R]):
             name: The name of the argument, for errors.
             id: The record's id.
         """
-        yield from self.store.write(statements.delete(self.store.sql, self.role, self.tenant, [check_text(id, name)]))
+        yield from self.store.write(self.records.each(statements.DELETE, [check_text(id, name)]))
 
     def create(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
         """Store a new record. One round trip.
@@ -205,8 +208,8 @@ class RecordOperations(Generic[R]):
         """
         raw = encode_embedding(embedding)
         columns = self.new(self.store.scope.params(user_data), **values, embedding=raw)
-        insert = statements.insert(self.store.sql, self.role, columns)
-        rows = yield from self.store.write(insert, read=self._reading(equals(id=columns["id"])))
+        read = self.records.make(statements.LIST, equals(id=columns["id"]))
+        rows = yield from self.store.write(self.records.insert(columns), read=read)
         return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw))
 
     def complete(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
@@ -221,16 +224,21 @@ class RecordOperations(Generic[R]):
         """
         scope = self.store.scope.params(user_data)
         raw = encode_embedding(embedding)
-        columns = self.new(scope, **values, embedding=raw, locus_scope=self.store.scope.key(self.tenant, scope))
+        columns = self.new(scope, **values, embedding=raw, locus_scope=self.store.scope.key(self.store.tenant, scope))
         unique = equals(**{name: columns[name] for name in UNIQUE if name in columns})
-        seals = self.store.seals[self.role]
-        differences = {name: seals.difference(columns, name) for name in ("embedding", "description")}
-        insert = statements.insert_or_complete(self.store.sql, self.role, columns, differences)
-        rows = yield from self.store.write(insert, read=self._reading(unique))
+        differences: dict[str, Any] = {
+            f"{name}_difference": self.seals.difference(columns, name) for name in ("embedding", "description")
+        }
+        insert = self.records.insert(columns, statements.COMPLETE, **differences)
+        rows = yield from self.store.write(insert, read=self.records.make(statements.LIST, unique))
         return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw))
 
     def change(
-        self, id: str, given: Mapping[str, Param], extra: Mapping[str, Any] | None = None, texts: Any = None
+        self,
+        id: str,
+        given: Mapping[str, Param],
+        extra: Mapping[str, Any] = MappingProxyType({}),
+        texts: Mapping[str, str] = MappingProxyType({}),
     ) -> Operation[R]:
         """Change a record. One round trip.
 
@@ -244,10 +252,9 @@ class RecordOperations(Generic[R]):
             NotFound: No such record exists.
             Duplicate: Another record has the new values of a unique key.
         """
-        seals = self.store.seals[self.role].text_of_changed(id, given, extra or {})
-        update = statements.update(self.store.sql, self.role, self.tenant, id, given, seals, texts)
+        update = self.records.update(id, given, self.seals.text_of_changed(id, given, extra), texts)
         try:
-            rows = yield from self.store.write(update, read=self._reading(equals(id=id)))
+            rows = yield from self.store.write(update, read=self.records.make(statements.LIST, equals(id=id)))
         except Outdated:
             rows = ()
         if not rows:
@@ -281,7 +288,7 @@ class RecordOperations(Generic[R]):
         values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], row, strict=True))
         if "extra" in values:
             values["extra"] = json.loads(values["extra"])
-        if not self.store.seals[self.role].fit(values):
+        if not self.seals.fit(values):
             raise CorruptCheckpoint(f"{self.noun} {values['id']!r} cannot be read: its checksum is wrong. Delete it.")
         for name in ("created_at", "updated_at", "happened_at"):
             if name in values:
@@ -296,7 +303,7 @@ class RecordOperations(Generic[R]):
     def new(self, scope: Mapping[str, Param], **values: Param) -> dict[str, Param]:
         """Return the columns of a new record."""
         columns = {"id": str(uuid.uuid4()), "created_at": None, "updated_at": None, **values}
-        return self.store.sealed(self.role, {**columns, "locus_tenant": self.tenant, **scope})
+        return self.store.sealed(self.role, {**columns, "locus_tenant": self.store.tenant, **scope})
 
     def deleted(self, values: Mapping[str, Param], **known: Any) -> R:
         """Return a new record that another process deleted before it could be read."""
@@ -305,9 +312,6 @@ class RecordOperations(Generic[R]):
         for name, field in self.store.scope.fields.items():
             fields[name] = None if values[name] is None else field.read(values[name])
         return self.model.model_construct(**{**fields, "created_at": now, "updated_at": now, **known})
-
-    def _reading(self, conditions: Filter) -> Statement:
-        return statements.find_records(self.store.sql, self.role, self.tenant, conditions)
 
 
 def reader(store: MemuStore, of_role: str) -> RecordOperations[Any]:

@@ -13,21 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...families.memories.vectors.coding import decode_vector, encode_floats, finite_floats
 
-#: The maximum lengths of columns, in characters.
-LIMITS: Mapping[str, int] = {
-    "id": 36,
-    "resource_id": 36,
-    "item_id": 36,
-    "category_id": 36,
-    "url": 2048,
-    "modality": 64,
-    "local_path": 1024,
-    "memory_type": 32,
-    "name": 255,
-    "track": 64,
-    "recall_file_id": 36,
-}
-
 
 class BaseRecord(BaseModel):
     """The fields of all records. Times are those of the server, in UTC."""

@@ -136,9 +136,8 @@ class WorkspaceResourceOperations(RecordOperations[WorkspaceResource]):
         query = query_of(query_vec)
         if query is None or wanted < 1:
             return []
-        dims, sql = len(query.values), self.store.sql
-        (found,) = yield Batch.of(statements.resource_embeddings(sql, self.tenant, dims, conditions))
-        fitting = self.store.seals[self.role].fit_embeddings(sql.embedding_columns, found.rows)
+        dims = len(query.values)
+        (found,) = yield Batch.of(self.records.make(statements.RESOURCE_EMBEDDINGS, conditions, dims=dims))
         matrix: Matrix[str] = Matrix(dims)
-        matrix.fill((id, embedding) for id, embedding, *_ in fitting)
+        matrix.fill((id, embedding) for id, embedding, _ in self.seals.fit_embeddings(found.rows))
         return matrix.best(query, wanted, undefined=0.0)

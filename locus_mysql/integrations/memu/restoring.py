@@ -81,8 +81,8 @@ class MemuOperations(MemuStore):
         renamed |= yield from self._other_ids("recall_files", rows["recall_files"])
         linked = [self._renamed("links", "category_id", record, renamed) for record in relations]
         parts = [self._renamed("segments", "recall_file_id", record, renamed) for record in segments]
-        links = [statements.link(self.sql, values) for values in linked]
-        links += [statements.insert_or_keep(self.sql, "segments", values) for values in parts]
+        links = [self.records["links"].insert(values, declared=statements.LINK) for values in linked]
+        links += [self.records["segments"].insert(values, statements.KEEP) for values in parts]
         links += self._guard("segments", parts)
         if links:
             yield from self._write_all(*links)
@@ -91,12 +91,14 @@ class MemuOperations(MemuStore):
     def _insert(self, rows: Mapping[str, Sequence[dict[str, Param]]], hashed: Sequence[str]) -> Operation[None]:
         """Insert records whose ids are not stored, in one transaction."""
         steps = [
-            statements.insert_or_keep(self.sql, role, self.sealed(role, values))
+            self.records[role].insert(
+                self.sealed(role, values), statements.KEEP, statements.RESTORED if role == "items" else {}
+            )
             for role in ("resources", "categories", "recall_files", "items")
             for values in rows[role]
         ]
         if hashed:
-            steps.append(statements.RESTORE_HASHES(self.sql, tenant=self.tenant, ids=[*hashed]))
+            steps.append(self.records["items"].make(statements.RESTORE_HASHES, ids=[*hashed]))
         for role, given in rows.items():
             steps += self._guard(role, given)
         yield from self._write_all(*steps)
@@ -104,8 +106,7 @@ class MemuOperations(MemuStore):
     def _guard(self, role: str, rows: Sequence[Mapping[str, Param]]) -> list[Statement]:
         """Return a guard that none of these ids belongs to another tenant; none if there are no rows."""
         ids = sorted({cast(str, values["id"]) for values in rows})
-        pieces = {"table": f"{{{role}}}"}
-        return [statements.GUARD_OWN(self.sql, tenant=self.tenant, ids=ids, pieces=pieces)] if ids else []
+        return [self.records[role].make(statements.GUARD_OWN, ids=ids)] if ids else []
 
     def _write_all(self, *steps: Statement) -> Operation[None]:
         try:
@@ -121,7 +122,7 @@ class MemuOperations(MemuStore):
         queries = {}
         for values in rows:
             unique = equals(**{name: values[name] for name in UNIQUE if name in values})
-            queries[cast(str, values["id"])] = statements.find_ages(self.sql, role, self.tenant, unique)
+            queries[cast(str, values["id"])] = self.records[role].make(statements.AGES, unique)
         if not queries:
             return {}
         results = yield Batch(tuple(queries.values()), atomic=False)

@@ -17,14 +17,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ValidationError, create_model
+from pydantic import BaseModel, TypeAdapter, ValidationError, create_model
 
 from ...dialect.statement import Param
 from ...errors import InvalidInput, UsageError
 from ...runtime.arguments import check_text
-from .records import LIMITS, RECORDS
+from .records import RECORDS
 from .statements import Condition, Filter
-from .tables import CORE, ScopeColumn
+from .tables import CORE, LIMITS, ScopeColumn
 
 #: MySQL allows 64 indexes per table, and each field has one. A name has 64 characters, some of which its index needs.
 FIELDS_LIMIT = 32
@@ -281,9 +281,6 @@ def _time(value: Any, what: str) -> str:
 #: The types of fields, by their names on the command line.
 KINDS: Mapping[str, Any] = {"str": str, "int": int, "bool": bool, "uuid": UUID, "datetime": datetime}
 
-#: Values of a field of kind bool.
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
-
 
 def kinds_of(scope: Sequence[str]) -> dict[str, str]:
     """Return the fields, each with its type.
@@ -314,24 +311,13 @@ def named(name: str, kind: str) -> str:
 
 
 def value_of(name: str, kind: str, given: Any) -> Any:
-    """The value of a field, of JSON, of a row or of the command line.
+    """Return the value of a field, of JSON, of a row or of the command line.
 
     Raises:
         InvalidInput: It is none of its kind.
     """
     try:
-        match kind, given:
-            case _, None:
-                return None
-            case "int", str():
-                return int(given)
-            case "bool", int() | str():
-                return _TRUTH[str(given).lower()]
-            case "uuid", str():
-                return UUID(given)
-            case "datetime", str() | datetime():
-                time = datetime.fromisoformat(given) if isinstance(given, str) else given
-                return time.replace(tzinfo=UTC) if time.tzinfo is None else time
-    except (ValueError, KeyError):
+        value = None if given is None else TypeAdapter(KINDS[kind]).validate_python(given)
+    except ValidationError:
         raise InvalidInput(f"{name} is no {kind}.") from None
-    return given
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value

@@ -69,18 +69,18 @@ class RecordSeals:
             return False
         return self._equal(record, self._of_all(record), (ROW, *self._changed))
 
-    def fit_embeddings(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-        """Return the rows whose embedding and scope fit their seals.
+    def fit_embeddings(self, rows: Iterable[Sequence[Any]]) -> list[tuple[str, bytes, Sequence[Any]]]:
+        """Return the id, the embedding and the further columns of rows whose embedding and scope fit their seals.
 
         Args:
-            columns: The names of the first columns, `MemuDialect.embedding_columns`.
-            rows: The rows, which may have more columns.
+            rows: The first columns are those of the piece ``embedding_columns``.
         """
-        names, fitting = ("embedding", *self._scope), []
+        columns, fitting = ("id", "embedding", *self._scope, "locus_seals"), []
         for row in rows:
             record = dict(zip(columns, row, strict=False))
-            if self._equal(record, self._each(self._of(record["id"]), record), names):
-                fitting.append(row)
+            seals = self._each(self._of(record["id"]), record)
+            if self._equal(record, seals, ("embedding", *self._scope)):
+                fitting.append((record["id"], record["embedding"], row[len(columns) :]))
         return fitting
 
     def _equal(self, record: Mapping[str, Any], seals: Mapping[str, Any], names: Iterable[str]) -> bool:

@@ -21,7 +21,7 @@ from ...runtime.lru_cache import LRUCache
 from . import statements
 from .records import encode_embedding
 from .seals import RecordSeals
-from .statements import Filter, MarkRow, MemuDialect
+from .statements import Condition, Filter, MarkRow, Records
 
 #: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.
 FINGERPRINTED = 500
@@ -65,17 +65,15 @@ class SearchingOperations:
     """Ranks items by their embeddings.
 
     Args:
-        sql: The statements.
-        tenant: The tenant.
-        cache: Embeddings of repeated searches.
+        records: Makes statements about items.
         seals: The seals of items. Those whose embedding or scope does not fit are left out.
+        cache: Embeddings of repeated searches.
     """
 
-    def __init__(self, sql: MemuDialect, tenant: str, cache: LRUCache[KnownEmbeddings], seals: RecordSeals) -> None:
-        self._sql = sql
-        self._tenant = tenant
-        self._cache = cache
+    def __init__(self, records: Records, seals: RecordSeals, cache: LRUCache[KnownEmbeddings]) -> None:
+        self._records = records
         self._seals = seals
+        self._cache = cache
 
     def nearest(
         self, query: QueryVector, conditions: Filter, wanted: int, recency_decay_days: float | None = None
@@ -90,28 +88,29 @@ class SearchingOperations:
             wanted: The maximum number of items to return.
             recency_decay_days: If given, the cosines are multiplied by memU's factors of salience.
         """
-        sql, key = self._sql, (len(query.values), conditions)
-        known, salience = self._cache.get(key), recency_decay_days is not None
-        if known is not None and not salience and len(known.marks) >= FINGERPRINTED:
-            (found,) = yield from fetch(statements.fingerprint(sql, self._tenant, *key))
+        dims = len(query.values)
+        key = dims, conditions
+        known, make = self._cache.get(key), self._records.make
+        if known is not None and recency_decay_days is None and len(known.marks) >= FINGERPRINTED:
+            (found,) = yield from fetch(make(statements.FINGERPRINT, conditions, dims=dims))
             if (found.total, int(found.xor), int(found.sum)) == known.fingerprint:
                 return known.matrix.best(query, wanted, undefined=0.0)
-        clock, fresh = statements.SERVER_TIME(sql), dict[str, tuple[int, bytes]]()
+        clock, fresh = make(statements.SERVER_TIME), dict[str, tuple[int, bytes]]()
+        pieces = statements.NO_SALIENCE if recency_decay_days is None else statements.SALIENCE
         if known is None:
-            reading = statements.item_embeddings(sql, self._tenant, *key, salience=salience)
+            reading = make(statements.ITEM_EMBEDDINGS, conditions, pieces=pieces, dims=dims)
             results = yield Batch((clock, reading), atomic=False)
             marks, fresh = self._fitting(results.of(reading).rows)
         else:
-            listing = statements.marks(sql, self._tenant, *key, salience=salience)
+            listing = make(statements.MARKS, conditions, pieces=pieces, dims=dims)
             results = yield Batch((clock, listing), atomic=False)
             marks = results.rows(listing)
         found_marks = {row.id: row.mark for row in marks if row.mark is not None}  # None: another program wrote the row
         if known is None or known.marks != found_marks:
             if known is not None:
-                fresh = yield from self._read(
-                    key[0], [id for id, mark in found_marks.items() if known.marks.get(id) != mark]
-                )
-            known = _changed(known, key[0], found_marks, fresh)
+                changed = [id for id, mark in found_marks.items() if known.marks.get(id) != mark]
+                fresh = yield from self._read(dims, changed)
+            known = _changed(known, dims, found_marks, fresh)
             self._cache.put(key, known, known.matrix.size_bytes)
         factors: dict[str, float] | None = None
         if recency_decay_days is not None:
@@ -124,17 +123,20 @@ class SearchingOperations:
         """Return the embeddings of some items with their marks."""
         if not ids:
             return {}
-        queries = statements.embeddings_of(self._sql, self._tenant, dims, ids)
+        at_once = statements.IDS_PER_STATEMENT
+        portions = [(Condition("id", tuple(ids[start : start + at_once])),) for start in range(0, len(ids), at_once)]
+        queries = tuple(
+            self._records.make(statements.ITEM_EMBEDDINGS, portion, pieces=statements.NO_SALIENCE, dims=dims)
+            for portion in portions
+        )
         results = yield Batch(queries, atomic=False)
         return self._fitting([row for query in queries for row in results.of(query).rows])[1]
 
     def _fitting(self, rows: Iterable[Sequence[Any]]) -> tuple[list[MarkRow], dict[str, tuple[int, bytes]]]:
         """Return the marks of the items that fit their seals, and their embeddings with these marks."""
-        columns = self._sql.embedding_columns
-        fitting = self._seals.fit_embeddings(columns, rows)
-        marks = [MarkRow(row[0], *row[len(columns) :]) for row in fitting]
-        embeddings = zip(marks, fitting, strict=True)
-        return marks, {mark.id: (mark.mark, row[1]) for mark, row in embeddings if mark.mark is not None}
+        found = [(MarkRow(id, *rest), embedding) for id, embedding, rest in self._seals.fit_embeddings(rows)]
+        embeddings = {row.id: (row.mark, embedding) for row, embedding in found if row.mark is not None}
+        return [row for row, _ in found], embeddings
 
 
 def _changed(

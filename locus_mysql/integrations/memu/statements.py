@@ -1,7 +1,7 @@
-"""The statements about memU's records, and `MemuDialect`, which names their tables.
+"""The statements about memU's records; `MemuDialect`, which names their tables; and `Records`, which makes them.
 
-Statements about any kind of records have the piece ``{table}``; the functions give it, and the columns that a record
-has. Their parameters are named ``new_`` and the column's name.
+Statements about any kind of records have the piece ``{table}``. `Records` gives it and the other pieces; parameters
+that are columns of a record are named ``new_`` and the column's name.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ...dialect import Query, Statement
 from ...dialect.dialect import Dialect
-from ...dialect.sql import SQL, Select
+from ...dialect.sql import NO_PIECES, SQL, Select
 from ...dialect.statement import Param
 from ...dialect.variants import OCEANBASE
-from .tables import CORE, SHORT_TEXTS, ScopeColumn, memu_schema, table_names
+from .tables import CORE, LIMITS, ScopeColumn, memu_schema, table_names
+
+R = TypeVar("R", bound=tuple[Any, ...])
 
 #: The maximum number of ids in one statement. A statement with more other parameters than this takes as many ids.
 IDS_PER_STATEMENT = 500
@@ -42,22 +44,27 @@ class MemuDialect(Dialect):
 
     def __init__(self, table_prefix: str, scope: Sequence[ScopeColumn]) -> None:
         super().__init__(memu_schema(table_prefix, scope), table_names(table_prefix))
-        self.scope = tuple(column.name for column in scope)
-        self._texts = SHORT_TEXTS.union(column.name for column in scope if column.type.startswith("VARCHAR"))
+        fields = tuple(column.name for column in scope)
         #: The columns of records by role, in the order in which they are read.
-        self.columns = {role: (*core, *self.scope, "locus_seals") for role, core in CORE.items()}
-        #: The columns that a search reads of records with an embedding.
-        self.embedding_columns = ("id", "embedding", *self.scope, "locus_seals")
-        self._lists = {columns: self._listed(columns) for columns in (*self.columns.values(), self.embedding_columns)}
+        self.columns = {role: (*core, *fields, "locus_seals") for role, core in CORE.items()}
+        embedding_columns = ("id", "embedding", *fields, "locus_seals")
+        self._texts = {*LIMITS, *(column.name for column in scope if column.type.startswith("VARCHAR"))}
+        #: The pieces of statements about records, by role.
+        self.pieces_of = {
+            role: {
+                "table": f"{{{role}}}",
+                "columns": self._listed(columns),
+                "text_columns": self._listed(columns, as_text=True),
+                "embedding_columns": self._listed(embedding_columns),
+                "text_embedding_columns": self._listed(embedding_columns, as_text=True),
+            }
+            for role, columns in self.columns.items()
+        }
 
-    def pieces_of(self, role: str, where: str, columns: tuple[str, ...]) -> Mapping[str, str]:
-        """Return the pieces of a statement that reads columns of the records ``r`` of one kind."""
-        return {"table": f"{{{role}}}", "where": where, **self._lists[columns]}
-
-    def _listed(self, columns: tuple[str, ...]) -> Mapping[str, str]:
-        # The rows declare no types by which OceanBase's binary ids would become text.
-        texts = [f"CONVERT(r.`{name}` USING utf8mb4)" if name in self._texts else f"r.`{name}`" for name in columns]
-        return {"columns": ", ".join(f"r.`{name}`" for name in columns), "as_text": ", ".join(texts)}
+    def _listed(self, columns: Sequence[str], *, as_text: bool = False) -> str:
+        """List columns of the row ``r``. On OceanBase, short texts are binary, and rows declare no types here."""
+        texts = self._texts if as_text else ()
+        return ", ".join(f"CONVERT(r.`{one}` USING utf8mb4)" if one in texts else f"r.`{one}`" for one in columns)
 
 
 @lru_cache(maxsize=64)
@@ -117,6 +124,119 @@ def where_of(conditions: Filter, page: Page | None = None) -> tuple[str, dict[st
     return "".join(text), values
 
 
+class Records:
+    """Makes statements about the records of one kind.
+
+    Args:
+        sql: The tables.
+        role: The role of the records' table.
+        tenant: The tenant.
+    """
+
+    def __init__(self, sql: MemuDialect, role: str, tenant: str) -> None:
+        self._sql = sql
+        self._role = role
+        self._tenant = tenant
+
+    @overload
+    def make(
+        self, declared: Select[R], conditions: Filter = ..., page: Page | None = ..., **values: Any
+    ) -> Query[R]: ...
+    @overload
+    def make(self, declared: SQL, conditions: Filter = ..., page: Page | None = ..., **values: Any) -> Statement: ...
+
+    def make(
+        self,
+        declared: SQL,
+        conditions: Filter = (),
+        page: Page | None = None,
+        pieces: Mapping[str, str] = NO_PIECES,
+        **values: Any,
+    ) -> Statement:
+        """Return a statement about the records that a filter selects."""
+        where, selected = where_of(conditions, page)
+        pieces = {**self._sql.pieces_of[self._role], "where": where, **pieces}
+        return declared(self._sql, tenant=self._tenant, pieces=pieces, **selected, **values)
+
+    @overload
+    def each(self, declared: Select[R], ids: Sequence[str], conditions: Filter = ...) -> tuple[Query[R], ...]: ...
+    @overload
+    def each(self, declared: SQL, ids: Sequence[str], conditions: Filter = ...) -> tuple[Statement, ...]: ...
+
+    def each(self, declared: SQL, ids: Sequence[str], conditions: Filter = ()) -> tuple[Statement, ...]:
+        """Return statements about the records with these ids that a filter selects.
+
+        Each has at least as many ids as other parameters, so the length of all is linear in the number of both.
+        """
+        at_once = max(IDS_PER_STATEMENT, sum(len(condition.values) for condition in conditions))
+        portions = [ids[start : start + at_once] for start in range(0, len(ids), at_once)]
+        return tuple(self.make(declared, conditions, ids=[*some]) for some in portions)
+
+    def insert(
+        self,
+        columns: Mapping[str, Param],
+        then: str = "",
+        forms: Mapping[str, str] = NO_PIECES,
+        declared: SQL | None = None,
+        **values: Any,
+    ) -> Statement:
+        """Write a new record. Times that are None are read from the server's clock.
+
+        Args:
+            columns: Its columns.
+            then: What happens if the record exists: `KEEP`, `REINFORCE` or `COMPLETE`.
+            forms: The expressions of columns whose value is not just their parameter.
+            declared: The statement, if it is not `INSERT`.
+            values: The parameters in ``then`` and ``forms``.
+        """
+        # On OceanBase, each evaluation of the clock gives another time, also in one statement, so there all times of a
+        # record are that of its creation.
+        pieces = {
+            "then": then,
+            "names": ", ".join(f"`{name}`" for name in columns),
+            "values": _values(columns, NOW, NOW, forms),
+            "created_values": _values(columns, NOW, "created_at", forms),
+            "clock_values": _values(columns, "clock.now", "clock.now", forms),
+        }
+        return self.make(declared or INSERT, pieces=pieces, **_named(columns), **values)
+
+    def update(
+        self, id: str, columns: Mapping[str, Param], seals: str, merged: Mapping[str, str] = NO_PIECES
+    ) -> tuple[Statement, Statement]:
+        """Change a record; undo the batch if it does not exist.
+
+        Args:
+            id: The record's id.
+            columns: The columns to set.
+            seals: The seals to set, as JSON.
+            merged: JSON texts to set in ``extra``, by key; its other keys stay.
+        """
+        assignments, values = [f"r.`{name}` = :new_{name}," for name in columns], _named(columns)
+        if merged:
+            pairs = [f", :path{number}, CAST(:text{number} AS JSON)" for number in range(len(merged))]
+            assignments.append(f"r.extra = JSON_SET(r.extra{''.join(pairs)}),")
+            for number, (key, text) in enumerate(merged.items()):
+                values |= {f"path{number}": f"$.{json.dumps(key, ensure_ascii=False)}", f"text{number}": text}
+        pieces = {"assignments": "\n       ".join(assignments)}
+        return self.make(UPDATE, pieces=pieces, id=id, seals=seals, **values), GUARD_CHANGED(self._sql)
+
+
+def _values(columns: Mapping[str, Param], created: str, updated: str, forms: Mapping[str, str]) -> str:
+    """Return the expressions of columns. A time that is None is the server's time."""
+    written = {
+        "created_at": f"COALESCE(:new_created_at, {created})",
+        "updated_at": f"COALESCE(:new_updated_at, {updated})",
+        "extra": "CAST(:new_extra AS JSON)",
+        "locus_seals": "CAST(:new_locus_seals AS JSON)",
+        **forms,
+    }
+    return ", ".join(written.get(name, f":new_{name}").replace("{now}", updated) for name in columns)
+
+
+def _named(columns: Mapping[str, Param]) -> dict[str, Any]:
+    return {f"new_{name}": value for name, value in columns.items()}
+
+
 class AgeRow(NamedTuple):
     """The id of a record, and when it was created."""
 
@@ -138,42 +258,20 @@ class IdRow(NamedTuple):
 
 LIST = SQL(
     "SELECT {columns}\n  FROM {table} r\n WHERE r.locus_tenant = :tenant{where}",
-    oceanbase="SELECT {as_text}\n  FROM {table} r\n WHERE r.locus_tenant = :tenant{where}",
+    oceanbase="SELECT {text_columns}\n  FROM {table} r\n WHERE r.locus_tenant = :tenant{where}",
 )
 AGES = Select("SELECT r.id, r.created_at FROM {table} r WHERE r.locus_tenant = :tenant{where}", AgeRow)
 COUNT = Select("SELECT COUNT(*) FROM {table} r WHERE r.locus_tenant = :tenant", TotalRow)
 
-
-def find_records(
-    sql: MemuDialect, role: str, tenant: str, conditions: Filter = (), page: Page | None = None
-) -> Statement:
-    """Return the records that a filter selects, with their `MemuDialect.columns`."""
-    where, values = where_of(conditions, page)
-    return LIST(sql, tenant=tenant, pieces=sql.pieces_of(role, where, sql.columns[role]), **values)
-
-
-def find_ages(sql: MemuDialect, role: str, tenant: str, conditions: Filter = ()) -> Query[AgeRow]:
-    """Return the ids of the records that a filter selects, and when they were created."""
-    where, values = where_of(conditions)
-    return AGES(sql, tenant=tenant, pieces={"table": f"{{{role}}}", "where": where}, **values)
-
-
-def count_records(sql: MemuDialect, role: str, tenant: str) -> Query[TotalRow]:
-    """Count the records of one kind."""
-    return COUNT(sql, tenant=tenant, pieces={"table": f"{{{role}}}"})
-
-
-# On OceanBase, each evaluation of the clock gives another time, also in one statement, so there all times of a new
-# record are that of its creation.
 INSERT = SQL(
     "INSERT INTO {table} ({names})\nVALUES ({values}){then}",
     oceanbase="INSERT INTO {table} ({names})\nVALUES ({created_values}){then}",
 )
 
-# Leave an existing record as it is.
+#: Leave an existing record as it is.
 KEEP = "\n    ON DUPLICATE KEY UPDATE id = {table}.id"
 
-# Raise the count by one, with the time of the server's clock. A count that is no integer counts as memU's default, 1.
+#: Raise the count by one, with the time of the server's clock. A count that is no integer counts as memU's default, 1.
 REINFORCE = f""" AS fresh
     ON DUPLICATE KEY UPDATE
        extra = JSON_SET({{items}}.extra, '$.reinforcement_count',
@@ -200,8 +298,8 @@ def _filled_seal(column: str) -> str:
     return f"IF({_lacks(column)}, JSON_OBJECT('{column}', :{column}_difference ^ {fixed}), JSON_OBJECT())"
 
 
-# Fill in an empty embedding or description of an existing category or recall file; else change nothing. The
-# assignments run left to right, so the columns that the others look at come last.
+#: Fill in an empty embedding or description of an existing category or recall file; else change nothing. The
+#: assignments run left to right, so the columns that the others look at come last.
 COMPLETE = f""" AS fresh
     ON DUPLICATE KEY UPDATE
        locus_seals = JSON_MERGE_PATCH({{table}}.locus_seals,
@@ -218,49 +316,16 @@ OCEANBASE.instead_of(
     .replace("fresh.description", "VALUES(description)"),
 )
 
-#: The form of ``extra`` in a new item that counts as reinforced.
-_REINFORCED = "JSON_SET(CAST(:new_extra AS JSON), '$.last_reinforced_at', DATE_FORMAT({now}, :iso))"
+#: The forms of columns in a new item that counts as reinforced.
+REINFORCED = {"extra": "JSON_SET(CAST(:new_extra AS JSON), '$.last_reinforced_at', DATE_FORMAT({now}, :iso))"}
 
 #: The forms of columns in a new item whose resource may not exist; then the item has none.
-_RESTORED = {
+RESTORED = {
     "resource_id": "(SELECT f.id FROM {resources} f"
     " WHERE f.id = :new_resource_id AND f.locus_tenant = :new_locus_tenant)",
     "locus_seals": "IF(resource_id IS NULL, JSON_REMOVE(CAST(:new_locus_seals AS JSON), '$.resource_id'),"
     " CAST(:new_locus_seals AS JSON))",
 }
-
-
-def insert(sql: MemuDialect, role: str, columns: Mapping[str, Param]) -> Statement:
-    """Write a new record. Times that are None are read from the server's clock."""
-    return INSERT(sql, pieces=_new(role, columns), **_named(columns))
-
-
-def insert_or_keep(sql: MemuDialect, role: str, columns: Mapping[str, Param]) -> Statement:
-    """Write a record, unless one with its id or unique key exists; an item without its resource, if there is none."""
-    forms = _RESTORED if role == "items" else {}
-    return INSERT(sql, pieces=_new(role, columns, KEEP, **forms), **_named(columns))
-
-
-def insert_or_complete(
-    sql: MemuDialect, role: str, columns: Mapping[str, Param], differences: Mapping[str, int | None]
-) -> Statement:
-    """Write a category or a recall file, or fill in what the existing one with its unique key lacks.
-
-    Args:
-        sql: The tables.
-        role: The role of the table.
-        columns: The columns.
-        differences: `RecordSeals.difference` of the columns that may be filled in.
-    """
-    values = {f"{name}_difference": value for name, value in differences.items()}
-    return INSERT(sql, pieces=_new(role, columns, COMPLETE), **values, **_named(columns))
-
-
-def insert_or_reinforce(sql: MemuDialect, columns: Mapping[str, Param]) -> Statement:
-    """Write an item, or reinforce the existing one with its scope and hash."""
-    pieces = _new("items", columns, REINFORCE, extra=_REINFORCED)
-    return INSERT(sql, pieces=pieces, iso=ISO_FORMAT, **_named(columns))
-
 
 # Inserts only if item and category exist; the locks keep them until the transaction is committed. OceanBase takes none
 # here, nor in GUARD_RESOURCE; there, the foreign keys refuse a relation to a record that is deleted meanwhile.
@@ -287,54 +352,6 @@ SELECT {clock_values}
 )
 
 
-def link(sql: MemuDialect, columns: Mapping[str, Param]) -> Statement:
-    """Write the relation of an item to a category, if both exist and are not linked yet."""
-    pieces = {
-        "names": _names(columns),
-        "values": _values(columns, NOW, NOW),
-        "clock_values": _values(columns, "clock.now", "clock.now"),
-    }
-    return LINK(sql, pieces=pieces, **_named(columns))
-
-
-def _new(role: str, columns: Mapping[str, Param], then: str = "", **forms: str) -> dict[str, str]:
-    """Return the pieces of `INSERT`.
-
-    Args:
-        role: The role of the table.
-        columns: The columns.
-        then: What happens if the record exists.
-        forms: The expressions of columns whose value is not just their parameter.
-    """
-    return {
-        "table": f"{{{role}}}",
-        "names": _names(columns),
-        "values": _values(columns, NOW, NOW, forms),
-        "created_values": _values(columns, NOW, "created_at", forms),
-        "then": then,
-    }
-
-
-def _names(columns: Mapping[str, Param]) -> str:
-    return ", ".join(f"`{name}`" for name in columns)
-
-
-def _values(columns: Mapping[str, Param], created: str, updated: str, forms: Mapping[str, str] | None = None) -> str:
-    """Return the expressions of columns. A time that is None is the server's time."""
-    written = {
-        "created_at": f"COALESCE(:new_created_at, {created})",
-        "updated_at": f"COALESCE(:new_updated_at, {updated})",
-        "extra": "CAST(:new_extra AS JSON)",
-        "locus_seals": "CAST(:new_locus_seals AS JSON)",
-        **(forms or {}),
-    }
-    return ", ".join(written.get(name, f":new_{name}").replace("{now}", updated) for name in columns)
-
-
-def _named(columns: Mapping[str, Param]) -> dict[str, Any]:
-    return {f"new_{name}": value for name, value in columns.items()}
-
-
 UPDATE = SQL("""
 UPDATE {table} r
    SET {assignments}
@@ -345,37 +362,6 @@ UPDATE {table} r
 
 #: Undoes the batch, with error 3141, unless the statement before changed a row.
 GUARD_CHANGED = SQL("SELECT CAST(IF(ROW_COUNT() = 1, '1', '') AS JSON)")
-
-
-def update(
-    sql: MemuDialect,
-    role: str,
-    tenant: str,
-    id: str,
-    columns: Mapping[str, Param],
-    seals: str,
-    merged: Mapping[str, str] | None = None,
-) -> tuple[Statement, Statement]:
-    """Change a record; undo the batch if it does not exist.
-
-    Args:
-        sql: The tables.
-        role: The role of the table.
-        tenant: The tenant.
-        id: The record's id.
-        columns: The columns to set.
-        seals: The seals to set, as JSON.
-        merged: JSON texts to set in ``extra``, by key; its other keys stay.
-    """
-    assignments, values = [f"r.`{name}` = :new_{name}," for name in columns], _named(columns)
-    if merged:
-        pairs = [f", :path{number}, CAST(:text{number} AS JSON)" for number in range(len(merged))]
-        assignments.append(f"r.extra = JSON_SET(r.extra{''.join(pairs)}),")
-        for number, (key, text) in enumerate(merged.items()):
-            values |= {f"path{number}": f"$.{json.dumps(key, ensure_ascii=False)}", f"text{number}": text}
-    pieces = {"table": f"{{{role}}}", "assignments": "\n       ".join(assignments)}
-    return UPDATE(sql, id=id, tenant=tenant, seals=seals, pieces=pieces, **values), GUARD_CHANGED(sql)
-
 
 #: Undoes the batch unless the resource exists; the lock keeps it until the end of the transaction.
 GUARD_RESOURCE = SQL("""
@@ -388,32 +374,6 @@ SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
 DELETE = SQL("DELETE r FROM {table} r WHERE r.locus_tenant = :tenant AND r.id IN (:ids){where}")
 LOCK = Select("SELECT r.id FROM {table} r WHERE r.locus_tenant = :tenant AND r.id IN (:ids){where} FOR UPDATE", IdRow)
 UNLINK = SQL("DELETE FROM {links} WHERE locus_tenant = :tenant AND item_id = :item_id AND category_id = :category_id")
-
-
-def delete(
-    sql: MemuDialect, role: str, tenant: str, ids: Sequence[str], conditions: Filter = ()
-) -> tuple[Statement, ...]:
-    """Delete the records with these ids that a filter selects."""
-    where, values = where_of(conditions)
-    pieces = {"table": f"{{{role}}}", "where": where}
-    return tuple(DELETE(sql, tenant=tenant, ids=some, pieces=pieces, **values) for some in _portions(ids, conditions))
-
-
-def lock(sql: MemuDialect, role: str, tenant: str, ids: Sequence[str], conditions: Filter) -> tuple[Query[IdRow], ...]:
-    """Lock the records that `delete` would delete, until the end of the transaction; return their ids."""
-    where, values = where_of(conditions)
-    pieces = {"table": f"{{{role}}}", "where": where}
-    return tuple(LOCK(sql, tenant=tenant, ids=some, pieces=pieces, **values) for some in _portions(ids, conditions))
-
-
-def _portions(ids: Sequence[str], conditions: Filter) -> list[list[str]]:
-    """Divide ids among statements, each with at least as many ids as other parameters.
-
-    So the length of all statements together is linear in the number of ids and parameters.
-    """
-    at_once = max(IDS_PER_STATEMENT, sum(len(condition.values) for condition in conditions))
-    return [[*ids[start : start + at_once]] for start in range(0, len(ids), at_once)]
-
 
 #: Undoes the batch if a record with one of these ids belongs to another tenant.
 GUARD_OWN = SQL("""
@@ -460,11 +420,18 @@ class TimeRow(NamedTuple):
     now: datetime
 
 
+#: The values by which items with an embedding are ranked; without `SALIENCE`, the last two are NULL.
 MARKS = Select(
-    "SELECT r.id, r.locus_mark, {salience}\n  FROM {items} r"
-    "\n WHERE r.locus_tenant = :tenant AND r.locus_dims = :dims{where}",
+    """
+SELECT r.id, r.locus_mark, {salience}
+  FROM {items} r
+ WHERE r.locus_tenant = :tenant AND r.locus_dims = :dims{where}
+""",
     MarkRow,
 )
+SALIENCE = {"salience": "JSON_EXTRACT(r.extra, '$.reinforcement_count'), JSON_EXTRACT(r.extra, '$.last_reinforced_at')"}
+NO_SALIENCE = {"salience": "NULL, NULL"}
+
 FINGERPRINT = Select(
     """
 SELECT COUNT(*), COALESCE(BIT_XOR(r.locus_mark), 0), COALESCE(SUM(r.locus_mark), 0)
@@ -473,64 +440,23 @@ SELECT COUNT(*), COALESCE(BIT_XOR(r.locus_mark), 0), COALESCE(SUM(r.locus_mark),
 """,
     FingerprintRow,
 )
+
+#: Embeddings of items, with the columns of `MARKS`, but the id first.
+_ITEM_EMBEDDINGS = """
+SELECT {embedding_columns}, r.locus_mark, {salience}
+  FROM {items} r
+ WHERE r.locus_tenant = :tenant AND r.locus_dims = :dims{where}
+"""
 ITEM_EMBEDDINGS = SQL(
-    "SELECT {columns}, r.locus_mark, {salience}\n  FROM {table} r"
-    "\n WHERE r.locus_tenant = :tenant AND r.locus_dims = :dims{where}",
-    oceanbase="SELECT {as_text}, r.locus_mark, {salience}\n  FROM {table} r"
-    "\n WHERE r.locus_tenant = :tenant AND r.locus_dims = :dims{where}",
+    _ITEM_EMBEDDINGS, oceanbase=_ITEM_EMBEDDINGS.replace("{embedding_columns}", "{text_embedding_columns}")
 )
+
+_RESOURCE_EMBEDDINGS = """
+SELECT {embedding_columns}
+  FROM {resources} r
+ WHERE r.locus_tenant = :tenant AND LENGTH(r.embedding) = 4 * :dims{where}
+"""
 RESOURCE_EMBEDDINGS = SQL(
-    "SELECT {columns}\n  FROM {table} r\n WHERE r.locus_tenant = :tenant AND LENGTH(r.embedding) = 4 * :dims{where}",
-    oceanbase="SELECT {as_text}\n  FROM {table} r"
-    "\n WHERE r.locus_tenant = :tenant AND LENGTH(r.embedding) = 4 * :dims{where}",
+    _RESOURCE_EMBEDDINGS, oceanbase=_RESOURCE_EMBEDDINGS.replace("{embedding_columns}", "{text_embedding_columns}")
 )
 SERVER_TIME = Select(f"SELECT {NOW}", TimeRow)
-
-_SALIENCE = "JSON_EXTRACT(r.extra, '$.reinforcement_count'), JSON_EXTRACT(r.extra, '$.last_reinforced_at')"
-
-
-def marks(sql: MemuDialect, tenant: str, dims: int, conditions: Filter, *, salience: bool) -> Query[MarkRow]:
-    """Return the values by which the items with an embedding of this width are ranked.
-
-    Args:
-        sql: The tables.
-        tenant: The tenant.
-        dims: The width.
-        conditions: The filter that the items match.
-        salience: Whether to read count and time of the last reinforcement.
-    """
-    where, values = where_of(conditions)
-    pieces = {"salience": _SALIENCE if salience else "NULL, NULL", "where": where}
-    return MARKS(sql, tenant=tenant, dims=dims, pieces=pieces, **values)
-
-
-def fingerprint(sql: MemuDialect, tenant: str, dims: int, conditions: Filter) -> Query[FingerprintRow]:
-    """Return the number of items with an embedding of this width, and the XOR and the sum of their marks."""
-    where, values = where_of(conditions)
-    return FINGERPRINT(sql, tenant=tenant, dims=dims, pieces={"where": where}, **values)
-
-
-def item_embeddings(sql: MemuDialect, tenant: str, dims: int, conditions: Filter, *, salience: bool) -> Statement:
-    """Return the `MemuDialect.embedding_columns` of items with an embedding of this width, then the columns of `marks`.
-
-    The id, which both have, stands first only.
-    """
-    where, values = where_of(conditions)
-    pieces = {
-        **sql.pieces_of("items", where, sql.embedding_columns),
-        "salience": _SALIENCE if salience else "NULL, NULL",
-    }
-    return ITEM_EMBEDDINGS(sql, tenant=tenant, dims=dims, pieces=pieces, **values)
-
-
-def embeddings_of(sql: MemuDialect, tenant: str, dims: int, ids: Sequence[str]) -> tuple[Statement, ...]:
-    """Return the same of items by their ids, without counts and times."""
-    portions = [(Condition("id", tuple(some)),) for some in _portions(ids, ())]
-    return tuple(item_embeddings(sql, tenant, dims, portion, salience=False) for portion in portions)
-
-
-def resource_embeddings(sql: MemuDialect, tenant: str, dims: int, conditions: Filter) -> Statement:
-    """Return the `MemuDialect.embedding_columns` of resources with an embedding of this width."""
-    where, values = where_of(conditions)
-    pieces = sql.pieces_of("resources", where, sql.embedding_columns)
-    return RESOURCE_EMBEDDINGS(sql, tenant=tenant, dims=dims, pieces=pieces, **values)

@@ -33,23 +33,6 @@ NAMES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-#: The columns of a record, without those of its scope.
-CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "resources": (
-            *("id", "created_at", "updated_at", "url", "modality", "local_path", "caption", "track", "embedding"),
-        ),
-        "items": (
-            *("id", "created_at", "updated_at", "resource_id", "memory_type", "summary", "happened_at", "extra"),
-            "embedding",
-        ),
-        "categories": ("id", "created_at", "updated_at", "name", "description", "summary", "embedding"),
-        "links": ("id", "created_at", "updated_at", "item_id", "category_id"),
-        "recall_files": ("id", "created_at", "updated_at", "name", "track", "description", "content", "embedding"),
-        "segments": ("id", "created_at", "updated_at", "recall_file_id", "track", "text", "embedding"),
-    }
-)
-
 #: The columns that have a seal of their own, as methods change them, or read them without the others. The other columns
 #: of `CORE` have one seal together, without the times, which the server writes, and the id, which all seals cover.
 CHANGED: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -63,46 +46,34 @@ CHANGED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-#: The columns of short text.
-SHORT_TEXTS = frozenset(
-    (
-        *("id", "url", "modality", "local_path", "track", "resource_id", "memory_type", "name"),
-        *("item_id", "category_id", "recall_file_id"),
-    )
-)
-
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
-# memu-py sets no track, and memu-cli no modality, which is then empty.
-RESOURCES = """(
+# What all records have. locus_seals: see `seals`.
+_RECORD = """(
   id           VARCHAR(36)   NOT NULL,
+  created_at   DATETIME(6)   NOT NULL,
+  updated_at   DATETIME(6)   NOT NULL,
+  locus_tenant VARCHAR(128)  NOT NULL,
+  locus_seals  JSON          NOT NULL,"""
+
+# memu-py sets no track, and memu-cli no modality, which is then empty.
+RESOURCES = """
   url          VARCHAR(2048) NOT NULL,
   modality     VARCHAR(64)   NOT NULL,
   local_path   VARCHAR(1024) NOT NULL,
   caption      LONGTEXT      NULL,
   track        VARCHAR(64)   NULL,
-  embedding    MEDIUMBLOB    NULL,
-  created_at   DATETIME(6)   NOT NULL,
-  updated_at   DATETIME(6)   NOT NULL,
-  locus_tenant VARCHAR(128)  NOT NULL,
-  locus_seals  JSON NOT NULL,{scope}
+  embedding    MEDIUMBLOB    NULL,{scope}
   PRIMARY KEY (id){scope_indexes}
 """
 
-# locus_seals: see `seals`.
-
 # locus_scope is a digest of tenant and scope, as a unique key does not cover columns that are NULL.
-CATEGORIES = """(
-  id           VARCHAR(36)  NOT NULL,
-  name         VARCHAR(255) NOT NULL,
-  description  LONGTEXT     NOT NULL,
-  embedding    MEDIUMBLOB   NULL,
-  summary      LONGTEXT     NULL,
-  created_at   DATETIME(6)  NOT NULL,
-  updated_at   DATETIME(6)  NOT NULL,
-  locus_tenant VARCHAR(128) NOT NULL,
-  locus_seals  JSON NOT NULL,
-  locus_scope  BINARY(16)   NOT NULL,{scope}
+CATEGORIES = """
+  name         VARCHAR(255)  NOT NULL,
+  description  LONGTEXT      NOT NULL,
+  summary      LONGTEXT      NULL,
+  embedding    MEDIUMBLOB    NULL,
+  locus_scope  BINARY(16)    NOT NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, name){scope_indexes}
 """
@@ -111,23 +82,18 @@ CATEGORIES = """(
 # of each embedding, by which a process recognises those that it has read; locus_dims is the width of the embedding.
 # Both are in the index of a scope field, so that a search whose embeddings are cached reads no rows. ref_id may be of
 # any length, so its beginning is indexed.
-ITEMS = """(
-  id           VARCHAR(36)       NOT NULL,
-  resource_id  VARCHAR(36)       NULL,
-  memory_type  VARCHAR(32)       NOT NULL,
-  summary      LONGTEXT          NOT NULL,
-  embedding    MEDIUMBLOB        NULL,
-  happened_at  DATETIME(6)       NULL,
-  extra        JSON              NOT NULL,
-  created_at   DATETIME(6)       NOT NULL,
-  updated_at   DATETIME(6)       NOT NULL,
-  locus_tenant VARCHAR(128)      NOT NULL,
-  locus_seals  JSON NOT NULL,
-  locus_scope  BINARY(16)        NOT NULL,
-  locus_hash   CHAR(16)          NULL,
+ITEMS = """
+  resource_id  VARCHAR(36)   NULL,
+  memory_type  VARCHAR(32)   NOT NULL,
+  summary      LONGTEXT      NOT NULL,
+  happened_at  DATETIME(6)   NULL,
+  extra        JSON          NOT NULL,
+  embedding    MEDIUMBLOB    NULL,
+  locus_scope  BINARY(16)    NOT NULL,
+  locus_hash   CHAR(16)      NULL,
   locus_dims   SMALLINT UNSIGNED NULL,
-  locus_mark   BIGINT UNSIGNED   NULL,
-  locus_ref    VARCHAR(128)      AS (LEFT(JSON_UNQUOTE(JSON_EXTRACT(extra, '$.ref_id')), 128)) VIRTUAL,{scope}
+  locus_mark   BIGINT UNSIGNED NULL,
+  locus_ref    VARCHAR(128)  AS (LEFT(JSON_UNQUOTE(JSON_EXTRACT(extra, '$.ref_id')), 128)) VIRTUAL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, locus_hash),
   KEY locus_refs (locus_ref, locus_tenant),
@@ -135,14 +101,9 @@ ITEMS = """(
   FOREIGN KEY (resource_id) REFERENCES `{resources}` (id) ON DELETE CASCADE
 """
 
-LINKS = """(
-  id           VARCHAR(36)  NOT NULL,
-  item_id      VARCHAR(36)  NOT NULL,
-  category_id  VARCHAR(36)  NOT NULL,
-  created_at   DATETIME(6)  NOT NULL,
-  updated_at   DATETIME(6)  NOT NULL,
-  locus_tenant VARCHAR(128) NOT NULL,
-  locus_seals  JSON NOT NULL,{scope}
+LINKS = """
+  item_id      VARCHAR(36)   NOT NULL,
+  category_id  VARCHAR(36)   NOT NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY idx_category_items_unique (item_id, category_id),
   KEY category_id (category_id){scope_indexes},
@@ -151,45 +112,55 @@ LINKS = """(
 """
 
 # The index of a scope field has the columns by which pages of recall files are ordered.
-RECALL_FILES = """(
-  id           VARCHAR(36)  NOT NULL,
-  name         VARCHAR(255) NOT NULL,
-  track        VARCHAR(64)  NOT NULL,
-  description  LONGTEXT     NOT NULL,
-  content      LONGTEXT     NULL,
-  embedding    MEDIUMBLOB   NULL,
-  created_at   DATETIME(6)  NOT NULL,
-  updated_at   DATETIME(6)  NOT NULL,
-  locus_tenant VARCHAR(128) NOT NULL,
-  locus_seals  JSON NOT NULL,
-  locus_scope  BINARY(16)   NOT NULL,{scope}
+RECALL_FILES = """
+  name         VARCHAR(255)  NOT NULL,
+  track        VARCHAR(64)   NOT NULL,
+  description  LONGTEXT      NOT NULL,
+  content      LONGTEXT      NULL,
+  embedding    MEDIUMBLOB    NULL,
+  locus_scope  BINARY(16)    NOT NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, track, name){name_indexes}
 """
 
 # No foreign key: memU's protocol clears files and segments independently, and stores segments of unknown files.
-SEGMENTS = """(
-  id             VARCHAR(36)  NOT NULL,
-  recall_file_id VARCHAR(36)  NOT NULL,
-  track          VARCHAR(64)  NOT NULL,
-  text           LONGTEXT     NOT NULL,
-  embedding      MEDIUMBLOB   NULL,
-  created_at     DATETIME(6)  NOT NULL,
-  updated_at     DATETIME(6)  NOT NULL,
-  locus_tenant   VARCHAR(128) NOT NULL,
-  locus_seals  JSON NOT NULL,{scope}
+SEGMENTS = """
+  recall_file_id VARCHAR(36) NOT NULL,
+  track        VARCHAR(64)   NOT NULL,
+  text         LONGTEXT      NOT NULL,
+  embedding    MEDIUMBLOB    NULL,{scope}
   PRIMARY KEY (id),
   KEY recall_file_id (recall_file_id, locus_tenant){scope_indexes}
 """
 
 _DEFINITIONS = {
-    "resources": RESOURCES,
-    "categories": CATEGORIES,
-    "items": ITEMS,
-    "links": LINKS,
-    "recall_files": RECALL_FILES,
-    "segments": SEGMENTS,
+    "resources": _RECORD + RESOURCES,
+    "categories": _RECORD + CATEGORIES,
+    "items": _RECORD + ITEMS,
+    "links": _RECORD + LINKS,
+    "recall_files": _RECORD + RECALL_FILES,
+    "segments": _RECORD + SEGMENTS,
 }
+
+_COLUMN = re.compile(r"^  ([a-z]\w*) +([A-Z]+)(?:\((\d+)\))?", re.MULTILINE)
+
+#: The columns of a record, without those of its scope and those that memU does not have.
+CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        role: tuple(name for name, _, _ in _COLUMN.findall(text) if not name.startswith("locus_"))
+        for role, text in _DEFINITIONS.items()
+    }
+)
+
+#: The maximum lengths of short texts, in characters, by the columns' names.
+LIMITS: Mapping[str, int] = MappingProxyType(
+    {
+        name: int(limit)
+        for text in _DEFINITIONS.values()
+        for name, type, limit in _COLUMN.findall(text)
+        if type == "VARCHAR"
+    }
+)
 
 
 #: The display width of an integer, which OceanBase shows, and MySQL before 8.0.19.

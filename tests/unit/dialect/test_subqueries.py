@@ -26,7 +26,7 @@ ACCEPTED = {
     "memories InspectionStatements.item": SHOWN,
     "memories VectorStatements.purge": "a later maintenance removes the rows",
     "memories VectorStatements.replace": "a code without a stamp fails, error 1048",
-    "memu insert_or_keep": "a copy stores one item without the link to its resource",
+    "memu restore_item": "a copy stores one item without the link to its resource",
     "transcripts InspectionStatements.sizes": REPORTED_BY_LAST_ROW,
     "transcripts ReadingStatements.items": REPORTED_BY_LAST_ROW,
 }

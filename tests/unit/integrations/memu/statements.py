@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.statement import Param
 from locus_mysql.integrations.memu import statements
-from locus_mysql.integrations.memu.statements import Condition, Filter, MemuDialect, Page, memu_dialect
+from locus_mysql.integrations.memu.statements import Condition, Filter, Page, Records, memu_dialect
 from locus_mysql.integrations.memu.tables import CORE, ScopeColumn
 from locus_mysql.records import ledger
 
@@ -26,41 +27,37 @@ def columns(role: str) -> dict[str, Param]:
 
 
 def memu_statements() -> Iterator[tuple[str, Statement]]:
-    """Yield the name of each statement or of the function that makes it, and the statement."""
+    """Yield the name of each statement, and the statement in each of its forms."""
     sql = memu_dialect("p_", SCOPE)
     yield from (("create", statement) for statement in sql.schema.create())
-    for name in ("GUARD_CHANGED", "SERVER_TIME"):
-        yield name, getattr(statements, name)(sql)
-    yield "GUARD_RESOURCE", statements.GUARD_RESOURCE(sql, id="x", tenant="t")
-    yield "GUARD_OWN", statements.GUARD_OWN(sql, tenant="t", ids=["a", "b"], pieces={"table": "{items}"})
-    yield "RESTORE_HASHES", statements.RESTORE_HASHES(sql, tenant="t", ids=["a"])
-    yield "UNLINK", statements.UNLINK(sql, tenant="t", item_id="i", category_id="c")
-    yield "link", statements.link(sql, columns("links"))
-    yield "insert_or_reinforce", statements.insert_or_reinforce(sql, columns("items"))
-    for role in ("categories", "recall_files"):
-        differences = {"embedding": None, "description": 5}
-        yield "insert_or_complete", statements.insert_or_complete(sql, role, columns(role), differences)
+    yield "RECORD", ledger.RECORD(sql, tenant="t", token=b"sixteen bytes ab")
     for role in CORE:
-        yield "insert", statements.insert(sql, role, columns(role))
-        yield "insert_or_keep", statements.insert_or_keep(sql, role, columns(role))
-        yield "count_records", statements.count_records(sql, role, "t")
+        records = Records(sql, role, "t")
+        yield from _of_all(records)
+        yield "insert", records.insert(columns(role))
+        yield "insert_or_keep", records.insert(columns(role), statements.KEEP)
         for merged in ({}, {"a": "1", "b": "2"}):
-            made = statements.update(sql, role, "t", "id", {"user_id": "ann"}, "{}", merged)
-            yield from (("update", statement) for statement in made)
-        for where in FILTERS:
-            yield from (("filters", statement) for statement in _filtered(sql, role, where))
+            yield from (("update", one) for one in records.update("id", {"user_id": "ann"}, "{}", merged))
+    items, links = Records(sql, "items", "t"), Records(sql, "links", "t")
+    for name in ("GUARD_RESOURCE", "RESTORE_HASHES", "UNLINK"):
+        yield name, items.make(getattr(statements, name), id="x", ids=["a"], item_id="i", category_id="c")
+    yield "link", links.insert(columns("links"), declared=statements.LINK)
+    yield "reinforce", items.insert(columns("items"), statements.REINFORCE, statements.REINFORCED, iso="%Y")
+    yield "restore_item", items.insert(columns("items"), statements.KEEP, statements.RESTORED)
+    differences: dict[str, Any] = {"embedding_difference": None, "description_difference": 5}
+    for role in ("categories", "recall_files"):
+        yield "complete", Records(sql, role, "t").insert(columns(role), statements.COMPLETE, **differences)
 
 
-def _filtered(sql: MemuDialect, role: str, where: Filter) -> Iterator[Statement]:
-    for page in (None, Page(("name", "id"), None, 5), Page(("track", "name", "id"), ("a", "b", "c"), 5)):
-        yield statements.find_records(sql, role, "t", where, page)
-    yield statements.find_ages(sql, role, "t", where)
-    yield from statements.lock(sql, role, "t", ["a", "b"], where)
-    yield from statements.delete(sql, role, "t", ["a", "b"], where)
-    for salience in (False, True):
-        yield statements.marks(sql, "t", 2, where, salience=salience)
-        yield statements.item_embeddings(sql, "t", 2, where, salience=salience)
-    yield statements.fingerprint(sql, "t", 2, where)
-    yield from statements.embeddings_of(sql, "t", 2, ["a"])
-    yield statements.resource_embeddings(sql, "t", 2, where)
-    yield ledger.RECORD(sql, tenant="t", token=b"sixteen bytes ab")
+def _of_all(records: Records) -> Iterator[tuple[str, Statement]]:
+    """Yield the statements that read or delete records of any kind."""
+    yield "GUARD_OWN", records.make(statements.GUARD_OWN, ids=["a", "b"])
+    for where in FILTERS:
+        for page in (None, Page(("name", "id"), None, 5), Page(("track", "name", "id"), ("a", "b", "c"), 5)):
+            yield "LIST", records.make(statements.LIST, where, page)
+        for name in ("LOCK", "DELETE"):
+            yield from ((name, one) for one in records.each(getattr(statements, name), ["a", "b"], where))
+        for pieces in (statements.SALIENCE, statements.NO_SALIENCE):
+            for name in ("AGES", "COUNT", "MARKS", "FINGERPRINT", "ITEM_EMBEDDINGS", "RESOURCE_EMBEDDINGS"):
+                yield name, records.make(getattr(statements, name), where, pieces=pieces, dims=2)
+        yield "SERVER_TIME", records.make(statements.SERVER_TIME, where)
