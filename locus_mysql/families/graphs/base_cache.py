@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...dialect.graphs.pieces import LAG_S
 from ...runtime.lru_cache import LRUCache
 from .chains import Stored
 from .records import Base, LabelledValue
+from .statements.dialect import LAG_S
 from .values import Body
 
 #: Memory for the structure of recent checkpoints, besides the bytes of their values.

@@ -18,10 +18,10 @@ from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.stores import awaited, blocking
 from . import keys
-from .arguments import check_id
-from .base import AsyncGraphs, GraphsOfTenants, SyncGraphs
 from .copying import copy_thread
-from .damage import naming_checkpoint
+from .keys import check_id
+from .operations import AsyncGraphs, GraphsOfTenants, SyncGraphs
+from .payload import naming_checkpoint
 from .records import (
     Base,
     CheckpointRecord,

@@ -12,14 +12,13 @@ from agents.memory import SessionSettings
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...dialect.transcripts.reading import SeqRange
 from ...engine.loops import settled
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import TranscriptOperations
-from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
 from ...runtime.database import Database, share
 from ...runtime.stores import AsyncStore, awaited

@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 
 from locus_mysql.errors import CorruptCheckpoint, EncryptionError
 from locus_mysql.families.graphs.chains import Inline, Link, Stored
-from locus_mysql.families.graphs.payload import Content, pack, pack_write, resolved, unpack, unpack_write
+from locus_mysql.families.graphs.payload import (
+    DICTIONARY,
+    Content,
+    pack,
+    pack_write,
+    part_identity,
+    resolved,
+    seal,
+    stored_thread,
+    unpack,
+    unpack_write,
+    unseal,
+)
 from locus_mysql.families.graphs.records import LabelledValue
-from locus_mysql.families.graphs.sealed_rows import DICTIONARY, part_identity, seal, stored_thread, unseal
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.runtime.sealing import Sealing
 

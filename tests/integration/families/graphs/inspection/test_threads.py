@@ -19,17 +19,17 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.graphs import GraphDialect
-from locus_mysql.dialect.graphs.inspection import PageFilter, ThreadPosition
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
 from locus_mysql.families.graphs.inspection.threads import GraphThreads
-from locus_mysql.families.graphs.sealed_rows import seal, stored_thread, write_identity
+from locus_mysql.families.graphs.payload import seal, stored_thread, write_identity
+from locus_mysql.families.graphs.statements.dialect import graph_dialect
+from locus_mysql.families.graphs.statements.inspection import THREADS, PageFilter
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
-from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
+from locus_mysql.families.inspection.turn_notes import first_saved
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.runtime.sealing import Sealing
@@ -464,13 +464,13 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
         f"  FROM numbers JOIN {database}.locus_graph_threads WHERE thread_id = 't'"
     )
     run_sql(f"ANALYZE TABLE {database}.locus_graph_threads, {database}.locus_graph_checkpoints")
-    statements = GraphDialect(config.table_prefix).inspection
+    which = {"tenant": "default", "root_key": b"\0" * 16, "limit": 50}
     for asked in (
         PageFilter(),
-        PageFilter(after=ThreadPosition("2026-01-01 00:00:00", "t3")),
-        PageFilter(pattern="*7"),
+        PageFilter(after_time="2026-01-01 00:00:00", after_id="t3"),
+        PageFilter(pattern="%7"),
     ):
-        page = statements.threads("default", b"\0" * 16, 50, asked, None)
+        page = THREADS(graph_dialect(config.table_prefix), asked, pieces={"conditions": asked.conditions}, **which)
         text = page.sql.replace("`locus_", f"`{database}`.`locus_")
         plan = str(run_sql(f"EXPLAIN FORMAT=TREE {text}", *page.params)[0][0])
         assert "using recent" in plan
