@@ -11,7 +11,7 @@ from agents.memory import Session, SQLiteSession
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.integrations.openai_agents import OpenAISession
-from locus_mysql.integrations.openai_agents.operations import SessionOperations
+from locus_mysql.integrations.openai_agents.session import SessionOperations
 from locus_mysql.runtime.database import Database
 
 from ..display import Screen

@@ -178,7 +178,11 @@ def canonical_text(value: Any) -> str:
 
     So 1, 1.0 and true differ, which Python takes for equal, and NaN equals itself.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _canonical(value)
+
+
+#: Made once: `json.dumps` would make an encoder at each call.
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def unencodable(state: object) -> InvalidInput:

@@ -202,7 +202,7 @@ class Sealing:
             column: The name of what is covered, so that checksums of other columns differ.
             values: The values of the columns, including what identifies the row.
         """
-        return crc32(_joined(values), crc32(_joined((column,)))) ^ _checksum_of_owner(self._owner_key)
+        return crc32(_joined(values), _checksum_of_column(column)) ^ _checksum_of_owner(self._owner_key)
 
     def shift(self, other: Sealing) -> int:
         """Return the number that turns checksums of this owner's rows into those of another owner's, by XOR."""
@@ -346,6 +346,11 @@ def _damaged(what: object, reason: str) -> CorruptCheckpoint:
 @lru_cache(maxsize=4096)
 def _checksum_of_owner(owner_key: tuple[Value, ...]) -> int:
     return crc32(_joined(owner_key))
+
+
+@lru_cache(maxsize=1024)
+def _checksum_of_column(column: str) -> int:
+    return crc32(_joined((column,)))
 
 
 def _joined(values: Iterable[Value]) -> bytes:

@@ -29,8 +29,23 @@ from ...families.transcripts.records import Header, Item, NewItem, Transcript, T
 from ...runtime.database import Database, share
 from ...runtime.gather import gather
 from ...runtime.stores import AsyncStore, awaited
-from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
-from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, secret_key, session_key, user_key
+from .events import (
+    KIND,
+    STATE_KIND,
+    Marker,
+    app_key,
+    changes_in,
+    event_id_of,
+    event_of,
+    ids_of,
+    item_id_of,
+    json_of_event,
+    json_of_state,
+    merged,
+    secret_key,
+    session_key,
+    user_key,
+)
 
 #: The number of events that a read of the events since a time begins with; each further read takes four times as many.
 RECENT_EVENTS = 64

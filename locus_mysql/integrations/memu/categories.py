@@ -20,14 +20,7 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
     view: ClassVar[str] = "categories"
 
     def list_categories(self, where: Where = None) -> Operation[dict[str, MemoryCategory]]:
-        """Return the categories that a filter selects, by id, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the category or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
+        """Return the categories that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
         return (yield from self.where(where))
 
     def clear_categories(self, where: Where = None) -> Operation[dict[str, MemoryCategory]]:
@@ -99,14 +92,7 @@ class RelationOperations(RecordOperations[CategoryItem]):
     is_listed = True
 
     def list_relations(self, where: Where = None) -> Operation[list[CategoryItem]]:
-        """Return the relations that a filter selects, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the relation or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
+        """Return the relations that a filter selects, oldest first; see `RecordOperations.conditions`."""
         return (yield from self.find(self.conditions(where)))
 
     def link_item_category(self, item_id: str, cat_id: str, user_data: dict[str, Any]) -> Operation[CategoryItem]:

@@ -44,14 +44,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         return (yield from self.one(item_id))
 
     def list_items(self, where: Where = None) -> Operation[dict[str, MemoryItem]]:
-        """Return the items that a filter selects, by id, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the item or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
+        """Return the items that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
         return (yield from self.where(where))
 
     def clear_items(self, where: Where = None) -> Operation[dict[str, MemoryItem]]:
@@ -174,7 +167,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
 
         Args:
             ref_ids: The values of ``extra.ref_id``.
-            where: See `list_items`.
+            where: See `RecordOperations.conditions`.
         """
         conditions = self.conditions(where)
         wanted = {cast(str, text_of("ref_id", ref_id)) for ref_id in ref_ids if ref_id}
@@ -201,7 +194,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Args:
             query_vec: An embedding.
             top_k: The maximum number of items to return.
-            where: See `list_items`.
+            where: See `RecordOperations.conditions`.
             ranking: ``similarity``: the cosine. ``salience``: the cosine, times ln(reinforcement_count + 1), times
                 exp(-0.693 · days since last_reinforced_at / recency_decay_days), by the server's clock.
             recency_decay_days: The number of days after which an item that was not reinforced counts about half.

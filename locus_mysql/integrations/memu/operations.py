@@ -161,6 +161,9 @@ class RecordOperations(Generic[R]):
     def conditions(self, where: Where) -> Filter:
         """Return the conditions of a filter.
 
+        Args:
+            where: ``field`` or ``field__in``, of the record or its scope; None selects all.
+
         Raises:
             InvalidInput: It has an unknown field, or a value of another type than the field's; a ValueError too.
         """

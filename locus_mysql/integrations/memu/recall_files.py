@@ -26,14 +26,7 @@ class RecallFileOperations(RecordOperations[RecallFile]):
     view: ClassVar[str] = "recall_files"
 
     def list_recall_files(self, where: Where = None) -> Operation[dict[str, RecallFile]]:
-        """Return the recall files that a filter selects, by id, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the file or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
+        """Return the recall files that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
         return (yield from self.where(where))
 
     def list_recall_files_page(
@@ -44,7 +37,7 @@ class RecallFileOperations(RecordOperations[RecallFile]):
         Texts are ordered by code point.
 
         Args:
-            where: See `list_recall_files`.
+            where: See `RecordOperations.conditions`.
             after: The position that the page before returned; None for the first page.
             limit: The maximum number of files, at least 1.
 
@@ -141,14 +134,7 @@ class SegmentOperations(RecordOperations[RecallFileSegment]):
     is_listed = True
 
     def list_segments(self, where: Where = None) -> Operation[list[RecallFileSegment]]:
-        """Return the segments that a filter selects, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the segment or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
+        """Return the segments that a filter selects, oldest first; see `RecordOperations.conditions`."""
         return (yield from self.find(self.conditions(where)))
 
     def list_segments_for_file(self, recall_file_id: str) -> Operation[list[RecallFileSegment]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from functools import cache
-from inspect import isgeneratorfunction
+from inspect import getmembers, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ...engine.operation import Operation
@@ -42,7 +42,7 @@ def repository(kind: type[RecordOperations[Any]], store: MemuStore, run: Any, *,
     """Return the repository of one kind of records.
 
     Args:
-        kind: The class of the operations. Its own public generators become methods.
+        kind: The class of the operations. The public generators that it adds to `RecordOperations` become methods.
         store: The store.
         run: Runs an operation; returns its result, or an awaitable.
         awaits: Whether methods are awaited.
@@ -57,8 +57,11 @@ def repository(kind: type[RecordOperations[Any]], store: MemuStore, run: Any, *,
 @cache
 def _repository_class(kind: type[RecordOperations[Any]], awaits: bool) -> type[Repository]:
     method = awaited_method if awaits else blocking_method
-    own = {name: one for name, one in vars(kind).items() if isgeneratorfunction(one) and not name.startswith("_")}
-    methods: dict[str, Any] = {name: method(one) for name, one in own.items()}
+    methods: dict[str, Any] = {
+        name: method(one)
+        for name, one in getmembers(kind, isgeneratorfunction)
+        if not name.startswith("_") and not hasattr(RecordOperations, name)
+    }
     methods["load_existing"] = method(kind.load_existing)
     name = kind.__name__.replace("Operations", "Repository")
     return type(f"Async{name}" if awaits else name, (Repository,), {"__doc__": kind.__doc__, **methods})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ...engine.operation import Batch, Operation
 from ...families.memories.arguments import check_count
@@ -12,27 +12,28 @@ from .operations import RecordOperations, Where, text_of
 from .records import Resource, WorkspaceResource
 from .searching import query_of
 
+W = TypeVar("W", bound=WorkspaceResource)
 
-class ResourceOperations(RecordOperations[Resource]):
-    """Operations on memU's resources: the files and conversations that items come from."""
 
-    role, noun, record = "resources", "Resource", Resource
+class _AnyResources(RecordOperations[W]):
+    """Operations on resources that both packages have."""
+
+    role, noun = "resources", "Resource"
     view: ClassVar[str] = "resources"
 
-    def list_resources(self, where: Where = None) -> Operation[dict[str, Resource]]:
-        """Return the resources that a filter selects, by id, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the resource or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
+    def list_resources(self, where: Where = None) -> Operation[dict[str, W]]:
+        """Return the resources that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
         return (yield from self.where(where))
 
-    def clear_resources(self, where: Where = None) -> Operation[dict[str, Resource]]:
+    def clear_resources(self, where: Where = None) -> Operation[dict[str, W]]:
         """Delete the resources that a filter selects, with their items; return the resources."""
         return (yield from self.clear(where))
+
+
+class ResourceOperations(_AnyResources[Resource]):
+    """Operations on memU's resources: the files and conversations that items come from."""
+
+    record = Resource
 
     def create_resource(
         self,
@@ -63,26 +64,10 @@ class ResourceOperations(RecordOperations[Resource]):
         return (yield from self.create(user_data, embedding, **texts, track=None))
 
 
-class WorkspaceResourceOperations(RecordOperations[WorkspaceResource]):
+class WorkspaceResourceOperations(_AnyResources[WorkspaceResource]):
     """Operations on memu-cli's resources: the files of a workspace."""
 
-    role, noun, record = "resources", "Resource", WorkspaceResource
-    view: ClassVar[str] = "resources"
-
-    def list_resources(self, where: Where = None) -> Operation[dict[str, WorkspaceResource]]:
-        """Return the resources that a filter selects, by id, oldest first.
-
-        Args:
-            where: ``field`` or ``field__in``, of the resource or its scope; None selects all.
-
-        Raises:
-            InvalidInput: The filter has an unknown field; a ValueError too.
-        """
-        return (yield from self.where(where))
-
-    def clear_resources(self, where: Where = None) -> Operation[dict[str, WorkspaceResource]]:
-        """Delete the resources that a filter selects, with their items; return the resources."""
-        return (yield from self.clear(where))
+    record = WorkspaceResource
 
     def create_resource(
         self,
@@ -126,7 +111,7 @@ class WorkspaceResourceOperations(RecordOperations[WorkspaceResource]):
         Args:
             query_vec: An embedding.
             top_k: The maximum number of resources to return; none for 0 or less.
-            where: See `list_resources`.
+            where: See `RecordOperations.conditions`.
 
         Raises:
             InvalidInput: The query is not an embedding, or the filter has an unknown field.

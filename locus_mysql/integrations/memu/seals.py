@@ -3,7 +3,8 @@
 A record's ``locus_seals`` is a JSON object of checksums. Each column of `tables.CHANGED` and each field of the scope
 that is not NULL has one of its own, so that a statement that changes a column replaces only its seal, and a process
 checks the fields of its own user model. ``extra`` has one for each key, without those that the server changes. The
-columns that never change have one together, `ROW`. All cover the tenant, the kind and the id of the record.
+columns that never change have one together, `ROW`. All cover the tenant, the kind and the id of the record; the id's
+part is combined by XOR.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ ROW = "locus_row"
 #: The keys of ``extra`` that the server changes, when an item is reinforced.
 REINFORCEMENT = frozenset(("reinforcement_count", "last_reinforced_at"))
 
-_SEALING = Sealing(None, "memu")
+
+#: Of no tenant, as the tenant's part of a seal and the same part of the id's would cancel each other out.
+_IDS = Sealing(None, "memu")
 
 
 class RecordSeals:
@@ -36,11 +39,13 @@ class RecordSeals:
     """
 
     def __init__(self, tenant: str, role: str, scope: Iterable[str]) -> None:
-        self._owner = tenant, role
+        self._sealing = Sealing(None, "memu", tenant, (role,))
         own = (*CHANGED[role], "id", "created_at", "updated_at")
         self._fixed = tuple(name for name in CORE[role] if name not in own)
         self._scope = tuple(scope)
-        self._changed = frozenset((*CHANGED[role], *self._scope))
+        self._single = (*(name for name in CHANGED[role] if name != "extra"), *self._scope)
+        self._has_extra = "extra" in CHANGED[role]
+        self._names = (ROW, *CHANGED[role], *self._scope)
 
     def text(self, record: Mapping[str, Any]) -> str:
         """Return the seals of a whole record, as they are stored.
@@ -52,8 +57,9 @@ class RecordSeals:
 
     def text_of_changed(self, id: str, columns: Mapping[str, Any], extra: Mapping[str, Any]) -> str:
         """Return the seals of some columns of a record, and of some keys of its ``extra``."""
-        seals = self._each(self._of(id), columns)
-        return json.dumps({**seals, "extra": self._extra(self._of(id), extra)} if extra else seals)
+        of_id = self._of_id(id)
+        seals = self._each(of_id, {name: columns[name] for name in self._single if name in columns})
+        return json.dumps({**seals, "extra": self._extra(of_id, extra)} if extra else seals)
 
     def difference(self, record: Mapping[str, Any], name: str) -> int | None:
         """Return the seal of a column without what it has in common with that of the fixed columns: the id.
@@ -65,9 +71,9 @@ class RecordSeals:
 
     def fit(self, record: Mapping[str, Any]) -> bool:
         """Return whether a record as it was read fits its seals; ``extra`` is loaded."""
-        if not isinstance(record.get("extra", {}), dict):
+        if self._has_extra and not isinstance(record["extra"], dict):
             return False
-        return self._equal(record, self._of_all(record), (ROW, *self._changed))
+        return _equal(record["locus_seals"], self._of_all(record), self._names)
 
     def fit_embeddings(self, rows: Iterable[Sequence[Any]]) -> list[tuple[str, bytes, Sequence[Any]]]:
         """Return the id, the embedding and the further columns of rows whose embedding and scope fit their seals.
@@ -75,40 +81,42 @@ class RecordSeals:
         Args:
             rows: The first columns are those of the piece ``embedding_columns``.
         """
-        columns, fitting = ("id", "embedding", *self._scope, "locus_seals"), []
-        for row in rows:
-            record = dict(zip(columns, row, strict=False))
-            seals = self._each(self._of(record["id"]), record)
-            if self._equal(record, seals, ("embedding", *self._scope)):
-                fitting.append((record["id"], record["embedding"], row[len(columns) :]))
+        names, fitting = ("embedding", *self._scope), list[tuple[str, bytes, Sequence[Any]]]()
+        for id, *values in rows:
+            seals = self._each(self._of_id(id), dict(zip(names, values, strict=False)))
+            if _equal(values[len(names)], seals, names):
+                fitting.append((id, values[0], values[len(names) + 1 :]))
         return fitting
 
-    def _equal(self, record: Mapping[str, Any], seals: Mapping[str, Any], names: Iterable[str]) -> bool:
-        stored = json.loads(record["locus_seals"])
-        return isinstance(stored, dict) and all(stored.get(name) == seals.get(name) for name in names)
-
-    def _of(self, id: str) -> Sealing:
-        return _SEALING.of(*self._owner, id)
-
     def _of_all(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        sealing = self._of(record["id"])
-        seals = {ROW: sealing.checksum(ROW, *(_plain(record[name]) for name in self._fixed))}
-        seals |= self._each(sealing, record)
-        return {**seals, "extra": self._extra(sealing, record["extra"])} if "extra" in self._changed else seals
+        of_id = self._of_id(record["id"])
+        seals: dict[str, Any] = self._each(of_id, {name: record[name] for name in self._single})
+        seals[ROW] = self._sealing.checksum(ROW, *[_plain(record[name]) for name in self._fixed]) ^ of_id
+        if self._has_extra:
+            seals["extra"] = self._extra(of_id, record["extra"])
+        return seals
 
-    def _each(self, sealing: Sealing, columns: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: sealing.checksum(name, _plain(value))
-            for name, value in columns.items()
-            if value is not None and name in self._changed and name != "extra"
-        }
+    def _each(self, of_id: int, columns: Mapping[str, Any]) -> dict[str, Any]:
+        checksum = self._sealing.checksum
+        return {name: checksum(name, _plain(value)) ^ of_id for name, value in columns.items() if value is not None}
 
-    def _extra(self, sealing: Sealing, extra: Mapping[str, Any]) -> dict[str, int]:
+    def _extra(self, of_id: int, extra: Mapping[str, Any]) -> dict[str, int]:
+        checksum = self._sealing.checksum
         return {
-            key: sealing.checksum("extra", key, canonical_text(value))
+            key: checksum("extra", key, canonical_text(value)) ^ of_id
             for key, value in extra.items()
             if key not in REINFORCEMENT
         }
+
+    def _of_id(self, id: str) -> int:
+        """Return what the seals of all columns of a record have in common, besides tenant and kind."""
+        return _IDS.checksum("id", id)
+
+
+def _equal(stored: str, seals: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Return whether the seals of some columns are the stored ones."""
+    found = json.loads(stored)
+    return isinstance(found, dict) and all(found.get(name) == seals.get(name) for name in names)
 
 
 def _plain(value: Any) -> Value:

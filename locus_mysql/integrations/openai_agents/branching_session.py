@@ -21,8 +21,7 @@ from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey
 from ...runtime.gather import gather
 from ...runtime.stores import awaited
 from .branches import MAIN, Branches, Pointer
-from .operations import CHANGED, KIND, BranchRead, SessionOperations
-from .session import OpenAISession
+from .session import CHANGED, KIND, BranchRead, OpenAISession, SessionOperations
 from .turns import by_turns, is_user, tools_in, turns_in, with_turns
 
 #: The part of a session's transcript that stores its usage.

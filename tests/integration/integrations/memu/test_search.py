@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from locus_mysql.families.memories.vectors import matrix, scoring
-from locus_mysql.integrations.memu import searching
-from locus_mysql.runtime.lru_cache import LRUCache
+from locus_mysql.integrations.memu import MemuDatabase, searching
 
-from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
+from ...conftest import MakeConfig
+from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, UserModel, side_name
 
 DIMS = 12
 
@@ -133,13 +133,11 @@ async def test_salience_is_memus_formula(memu: AnyMemu) -> None:
     assert score == pytest.approx(math.log(5), rel=0.01)
 
 
-async def test_a_small_cache_changes_nothing(make_memu: Make) -> None:
-    memu = make_memu()
-    searching_operations = memu.wrapped.memory_item_repo._operations._searching
-    searching_operations._cache = LRUCache(1)
-    item = await memu.remember("a", ADA)
-    for _ in range(3):
-        assert [id for id, _ in await memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]
+def test_a_small_cache_changes_nothing(make_config: MakeConfig) -> None:
+    with MemuDatabase(make_config(driver="pymysql"), user_model=UserModel, vector_cache_bytes=1) as memu:
+        item = memu.memory_item_repo.create_item(memory_type="event", summary="a", embedding=[1.0, 0.0], user_data=ADA)
+        for _ in range(3):
+            assert [id for id, _ in memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]
 
 
 NEAR, FAR = [1e-3, 0.97e-3], [1.0, -1.0]

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Operation, Outdated
-from locus_mysql.errors import InvalidInput, NotFound
-from locus_mysql.integrations.memu.categories import CategoryOperations, RelationOperations
+from locus_mysql.errors import NotFound
+from locus_mysql.integrations.memu.categories import RelationOperations
 from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import content_hash
@@ -60,13 +60,6 @@ def test_a_hash_that_another_item_has_stays_in_the_extra_only(store: MemuStore) 
     assert second.statements[0].params[:2] == (None, '$."content_hash"')
     with pytest.raises(NotFound):
         updating.throw(Outdated("no row"))
-
-
-def test_a_name_that_is_taken_is_refused(store: MemuStore) -> None:
-    updating = CategoryOperations(store).update_category(category_id="c", name="taken")
-    next(updating)
-    with pytest.raises(InvalidInput, match="'taken'"):
-        updating.throw(Duplicate("memory_categories", "locus_once", "Duplicate entry"))
 
 
 def test_tokens_are_forgotten_now_and_then(store: MemuStore) -> None:
