@@ -15,7 +15,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """Statements that are carried out together or not at all, in one round trip where the driver can do that.
 
@@ -64,7 +64,7 @@ class Batch:
         return cls(tuple(statements), outcome_query, lock=lock)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pause(Batch):
     """A step that sends nothing, and waits.
 
@@ -76,7 +76,7 @@ class Pause(Batch):
     seconds: float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Computation(Batch):
     """A step that sends nothing: long work, which an event loop does in a thread.
 
@@ -103,18 +103,15 @@ class Results(list[Result]):
     ) -> None:
         super().__init__(results)
         self._batch = batch
-        self._by_statement: dict[int, Result] | None = None
         self.earlier_attempt = earlier_attempt
         self.fate_unknown = fate_unknown
 
     def of(self, statement: Statement) -> Result:
         """Return the result of a statement of the batch, which is found by identity."""
-        if self._by_statement is None:
-            self._by_statement = dict(zip(map(id, self._batch.statements), self, strict=False))
-        try:
-            return self._by_statement[id(statement)]
-        except KeyError:
-            raise LookupError(f"The batch has no such statement: {statement.sql}") from None
+        for own, result in zip(self._batch.statements, self, strict=False):
+            if own is statement:
+                return result
+        raise LookupError(f"The batch has no such statement: {statement.sql}")
 
     def rows(self, query: Query[R]) -> list[R]:
         """Return the rows of a query of the batch, or the row of its `Batch.outcome_query`.

@@ -63,7 +63,7 @@ class Services:
         self.health_probe = HealthProbe(database)
         self.metrics = Metrics(database)
         self._agents = AgentDictOperations(config)
-        self._agents.count_in(database.counters)
+        self._agents.attach(database)
         #: By tenant. Their number is limited by the number of tokens.
         self._threads: dict[str, AgentDicts] = {}
         self._inspectors: dict[str, SyncInspector] = {}

@@ -167,6 +167,8 @@ class AsyncAdapter(Adapter):
 
     async def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
         deadline = self._loop.time() + self.limit_s
+        if len(packets) == 1:
+            return await self._protocol.call(query(packets[0]), deadline)
         results: list[Result] = []
         for packet in packets:
             try:

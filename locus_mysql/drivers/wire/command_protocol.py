@@ -50,6 +50,8 @@ class CommandProtocol(asyncio.BufferedProtocol):
         self._sending = False
         self._reports_sending = transport.get_extra_info("ssl_object") is None
         self._deadline = 0.0
+        # One timer for all calls, as most end long before their limit; it is set again if it fires early.
+        self._limit_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._loop = loop
         self._unread = unread
@@ -93,8 +95,6 @@ class CommandProtocol(asyncio.BufferedProtocol):
                 self._wait(self._write_s + self._read_s)
             await answered
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
             if not self._loop.is_closed():  # else this fails, in place of what ends an abandoned call
                 answered.cancel()  # else it would log a failure that came together with the task's cancellation
             self._reader = self._answered = None
@@ -140,14 +140,31 @@ class CommandProtocol(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the transport when it was closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._lost = self._lost or (str(exc) if exc else "") or "the server closed the connection"
         self._end(ConnectionResetError(self._lost))
 
     def _wait(self, limit_s: float) -> None:
         """Fail after this many seconds, or at the command's deadline."""
+        self._limit_at = limit_at = min(self._loop.time() + limit_s, self._deadline)
+        if self._timer is None or self._timer.when() > limit_at:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(min(self._loop.time() + limit_s, self._deadline), self._end, TimeoutError())
+        self._timer = self._loop.call_at(self._limit_at, self._check_limit)
+
+    def _check_limit(self) -> None:
+        self._timer = None
+        if self._reader is None:
+            return
+        if self._loop.time() < self._limit_at:
+            self._set_timer()
+        else:
+            self._end(TimeoutError())
 
     def _end(self, failure: Exception | None) -> None:
         self._reader = None

@@ -47,7 +47,7 @@ class ThreadMaintenance:
 
     def __init__(self, context: Context) -> None:
         self._sql = context.sql
-        self._cache = context.cache
+        self._context = context
         self._ttl_us = context.ttl_us
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
@@ -156,7 +156,7 @@ class ThreadMaintenance:
         except Outdated:  # it was deleted or saved to meanwhile
             return 0
         finally:
-            self._cache.forget(key)
+            self._context.cache.forget(key)
         return results.rows(outcome_query)[0].outcome or 0
 
     def _remove_expired(self, tenant: str) -> Operation[int]:

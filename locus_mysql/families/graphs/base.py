@@ -9,8 +9,9 @@ from typing import Generic, Protocol, TypeVar
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...engine.operation import Operation
+from ...runtime.database import Database
 from ...runtime.stores import AsyncStore, SyncStore
-from ...runtime.tenancy import Tenancy
+from ...runtime.tenancy import Tenancy, tenant_scope
 from .operations import GraphOperations
 
 
@@ -44,9 +45,13 @@ class GraphsOfTenants:
 
     def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None = None) -> None:
         self.config = config
-        self.tenancy = Tenancy(config.tenant, tenant_of)
+        self.tenancy = Tenancy(config, tenant_of)
         self.graphs = GraphOperations(config)
         self.schema = self.graphs.sql.schema
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.graphs.attach(database)
 
 
 class Tenanted(Generic[Ops]):
@@ -55,8 +60,8 @@ class Tenanted(Generic[Ops]):
     _operations: Ops
 
     def tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """Calls inside ``with saver.tenant("acme"):`` belong to this tenant."""
-        return self._operations.tenancy.scope(tenant)
+        """Calls inside ``with saver.tenant("acme"):`` belong to this tenant: a short name of `tenant_scope`."""
+        return tenant_scope(self._operations.config, tenant)
 
     def ddl(self) -> list[str]:
         """Return the statements that create the tables, for a migration."""

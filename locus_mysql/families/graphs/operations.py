@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from ...dialect.graphs import GraphDialect
 from ...engine.operation import Operation, fetch
+from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from .ancestry import Ancestry
 from .base_cache import BaseCache
@@ -25,7 +26,7 @@ class GraphOperations:
         #: The statements.
         self.sql = GraphDialect(config.table_prefix)
         sealing = Sealing(config.encryption, self.sql.schema.family)
-        cache = BaseCache(config.cache_bytes)
+        self._cache = cache = BaseCache(config.cache_bytes)
         #: Storing checkpoints and writes.
         self.saving = Saving(config, self.sql, cache)
         #: Reading them.
@@ -34,6 +35,10 @@ class GraphOperations:
         self.ancestry = Ancestry(self.sql, sealing)
         #: Removing them, and copying threads.
         self.removing = Removing(config, self.sql, cache)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._cache.attach(database, (self.config.table_prefix, self.config.encryption))
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""

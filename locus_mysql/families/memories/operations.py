@@ -11,8 +11,9 @@ from ...config import MySQLConfig
 from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.filters import compile_filter
 from ...dialect.memories.ranges import Range
-from ...engine.counters import Counters
 from ...errors import InvalidInput
+from ...runtime.database import Database
+from ...runtime.tenancy import tenant_of
 from .arguments import check_count, searched_text
 from .embedding import EmbedFunction, EmbedTexts, Procedure
 from .embedding_options import EmbeddingOptions
@@ -64,7 +65,6 @@ class MemoryOperations:
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions | None = None) -> None:
         self.config = config
-        self.tenant = config.tenant
         self.options = options or EmbeddingOptions()
         self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.schema = self.sql.schema
@@ -75,6 +75,11 @@ class MemoryOperations:
         self.nearest = NearestOperations(self.sql, self.options.vector_cache_bytes, self.sealed, self.options.model)
         self.searching = SearchingOperations(self.reading, self.nearest)
         self.moving = MovingOperations(config, self.sql)
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the call's items."""
+        return tenant_of(self.config)
 
     @property
     def items(self) -> MemoryOperations:
@@ -91,9 +96,9 @@ class MemoryOperations:
         """The width of embeddings; None for a store without embeddings."""
         return self.options.dims
 
-    def count_in(self, counters: Counters) -> None:
-        """Count the cache's hits and misses in these counters."""
-        self.nearest.counters = counters
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.nearest.attach(database, (self.config.table_prefix, self.config.encryption))
 
     def put(
         self,

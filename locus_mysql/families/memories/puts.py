@@ -11,6 +11,7 @@ from ...dialect.memories.writing import ItemRow
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
 from ...runtime.json_strings import strings_of
+from ...runtime.tenancy import tenant_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
 from .embedding import EmbedTexts, Procedure, digest_of
 from .embedding_options import EmbeddingOptions
@@ -158,7 +159,7 @@ class ItemEncoder:
         """Return the stored embeddings of these items by the digests of their texts."""
         dims, model = dims_needed(self._options.dims), model_number(self._options.model)
         keys = list({(item.row.path, item.row.key) for item in items if item.texts})
-        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys, digests)
+        stored: dict[bytes, bytes] = yield self._writing.known_vectors(tenant_of(self._config), keys, digests)
         return {
             digest: encode_vector(decode_vector(raw), dims, model=model)
             for digest, raw in stored.items()

@@ -15,8 +15,10 @@ from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_each, check_limit
+from ...runtime.database import Database
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
+from ...runtime.tenancy import tenant_of
 from . import coding
 from .coding import ID_BYTES, check_name, item_of, row_key, transcript_of
 from .decoding import decoded
@@ -45,9 +47,16 @@ class TranscriptOperations:
         self.config = config
         self.sql = TranscriptDialect(config.table_prefix)
         self.schema = self.sql.schema
-        self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._writing = WritingOperations(config, self.sql)
+
+    @property
+    def _tenant(self) -> str:
+        return tenant_of(self.config)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._writing.attach(database)
 
     def append(
         self,

@@ -17,9 +17,11 @@ from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...records.framing import Frame
 from ...runtime.arguments import check_each, check_limit, check_type
+from ...runtime.database import Database
 from ...runtime.exact_json import decode_json
 from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
+from ...runtime.tenancy import tenant_of
 from .coding import (
     ID_BYTES,
     check_name,
@@ -74,7 +76,7 @@ class PlannedWrite:
     """
 
     def __init__(self, config: MySQLConfig, write: Write, sealing: Sealing) -> None:
-        self.key = row_key(config.tenant, write.key)
+        self.key = row_key(tenant_of(config), write.key)
         if write.expected is not None:
             check_limit(write.expected, "expected", most=2**63 - 1)
         self.write = write
@@ -228,6 +230,12 @@ class WritingOperations:
         self._last_seqs: LRUCache[int] = LRUCache(HEADERS_BYTES)
         self._sealing = Sealing(config.encryption, sql.schema.family)
 
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        tables = self.config.table_prefix, self.config.encryption
+        self._known = database.cache(("transcripts' headers", tables), lambda: self._known)
+        self._last_seqs = database.cache(("transcripts' last seqs", tables), lambda: self._last_seqs)
+
     def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
         """Carry out writes to several transcripts, all or nothing; see `TranscriptOperations.write`."""
         plans = [PlannedWrite(self.config, write, self._sealing) for write in check_each(writes, Write, "writes")]
@@ -300,7 +308,7 @@ class WritingOperations:
 
     def _send(self, plans: Sequence[PlannedWrite]) -> Operation[list[int]]:
         """Write, and return the revisions. One round trip."""
-        ledger, tenant = self.sql.ledger, self.config.tenant
+        ledger, tenant = self.sql.ledger, tenant_of(self.config)
         outcomes = tuple(ledger.find(tenant, plan.token) for plan in plans)
         results = yield Batch.of(
             *(plan.steps(self.sql, self._ttl_us) for plan in plans),

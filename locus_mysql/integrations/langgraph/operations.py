@@ -31,6 +31,8 @@ from ...families.graphs.operations import GraphOperations
 from ...families.graphs.records import LoadedGraphCheckpoint
 from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.arguments import check_text, check_thread_id
+from ...runtime.database import Database
+from ...runtime.lru_cache import CachePart, LRUCache
 from ...runtime.tenancy import Tenancy
 from . import coding
 from .errors import WrongType
@@ -202,7 +204,12 @@ class LangGraphOperations(GraphsOfTenants):
         super().__init__(config, tenant_of)
         #: Turns values into bytes and back.
         self.serde: SerializerProtocol = BaseCheckpointSaver.serde
-        self._pieces = MessagePieces(config.cache_bytes)
+        self._pieces = MessagePieces(LRUCache(config.cache_bytes))
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        super().attach(database)
+        self._pieces = MessagePieces(CachePart(database.states, ("messages", self.config.table_prefix)))
 
     def with_serde(self, serde: SerializerProtocol) -> Self:
         """Return the same operations with another serialiser."""

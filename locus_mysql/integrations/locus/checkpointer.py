@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar, Unpack
 
@@ -145,10 +144,6 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         except LocusMySQLError as error:
             return report_unhealthy(error, raises=raises)
 
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Assign every call inside the block, and inside tasks started in it, to this tenant."""
-        return self._operations.tenancy.scope(tenant)
-
     def tenant_for(self, thread_id: str | None = None) -> str:
         """Return the tenant of a call about a thread."""
         return self._operations.tenancy.of(thread_id)
@@ -248,10 +243,6 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
             return require_writable(self._health_check())
         except LocusMySQLError as error:
             return report_unhealthy(error, raises=raises)
-
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Assign every call inside the block to this tenant."""
-        return self._operations.tenancy.scope(tenant)
 
     def tenant_for(self, thread_id: str | None = None) -> str:
         """Return the tenant of a call about a thread."""

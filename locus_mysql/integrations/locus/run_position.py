@@ -51,6 +51,10 @@ class RunPositions:
     """Positions of the runs of one process."""
 
     def __init__(self) -> None:
+        self.reset_in_child()
+
+    def reset_in_child(self) -> None:
+        """Forget all: after a fork, a thread of the parent may hold a lock for ever."""
         self._positions: LRUCache[RunPosition] = LRUCache(RUNS_REMEMBERED)
         self._branched: LRUCache[str] = LRUCache(BRANCHED_REMEMBERED)
 

@@ -24,7 +24,9 @@ from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.matrix import check_cache_bytes
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
-from ...runtime.lru_cache import LRUCache
+from ...runtime.database import Database
+from ...runtime.lru_cache import CachePart, LRUCache
+from ...runtime.tenancy import tenant_of
 from .embeddings import decode_embedding, encode_embedding
 from .fields import aware
 from .records import LIMITS, BaseRecord, scoped
@@ -69,8 +71,14 @@ class MemuStore:
         self._dialect = MemuDialect(config.table_prefix, self.scope.columns)
         self.sql = self._dialect.records
         self.ledger = self._dialect.ledger
-        self.embedding_tables: LRUCache[KnownEmbeddings] = LRUCache(check_cache_bytes(vector_cache_bytes))
+        self._cache_bytes = check_cache_bytes(vector_cache_bytes)
+        self.embedding_tables: LRUCache[KnownEmbeddings] | CachePart[KnownEmbeddings] = LRUCache(self._cache_bytes)
         self._writes = itertools.count(1)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        tables = "memU", self.config.table_prefix, self.scope.columns
+        self.embedding_tables = CachePart(database.embeddings(self._cache_bytes), tables)
 
     @property
     def schema(self) -> Schema:
@@ -80,7 +88,7 @@ class MemuStore:
     @property
     def tenant(self) -> str:
         """The tenant of the records."""
-        return self.config.tenant
+        return tenant_of(self.config)
 
     def check(self) -> Operation[None]:
         """Do nothing; running any operation creates or checks the tables."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from operator import xor
-from typing import Any
+from typing import Any, Protocol
 
 from ...dialect.memu.record_filters import RecordFilter
 from ...dialect.memu.statements import MemuStatements
@@ -18,7 +18,7 @@ from ...families.memories.vectors.coding import decode_vector
 from ...families.memories.vectors.matrix import Matrix
 from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
 from ...families.memories.vectors.scoring import QueryVector
-from ...runtime.lru_cache import LRUCache
+from ...runtime.lru_cache import CachePart, LRUCache
 from .embeddings import encode_embedding
 
 #: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.
@@ -59,19 +59,29 @@ class KnownEmbeddings:
     fingerprint: tuple[int, int, int]
 
 
+class HasEmbeddings(Protocol):
+    """Operations with a cache of embeddings."""
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the call."""
+
+    @property
+    def embedding_tables(self) -> LRUCache[KnownEmbeddings] | CachePart[KnownEmbeddings]:
+        """Embeddings of repeated searches."""
+
+
 class SearchingOperations:
     """Ranks items by their embeddings.
 
     Args:
         sql: The statements.
-        tenant: The tenant.
-        cache: Embeddings of repeated searches.
+        store: Has the tenant, and the embeddings of repeated searches.
     """
 
-    def __init__(self, sql: MemuStatements, tenant: str, cache: LRUCache[KnownEmbeddings]) -> None:
+    def __init__(self, sql: MemuStatements, store: HasEmbeddings) -> None:
         self._sql = sql
-        self._tenant = tenant
-        self._cache = cache
+        self._store = store
 
     def nearest(
         self, query: QueryVector, condition: RecordFilter, wanted: int, recency_decay_days: float | None = None
@@ -86,13 +96,13 @@ class SearchingOperations:
             wanted: The maximum number of items to return.
             recency_decay_days: If given, the cosines are multiplied by memU's factors of salience.
         """
-        key = len(query.values), condition
-        known, salience = self._cache.get(key), recency_decay_days is not None
+        key, tenant, cache = (len(query.values), condition), self._store.tenant, self._store.embedding_tables
+        known, salience = cache.get((tenant, key)), recency_decay_days is not None
         if known is not None and not salience and len(known.marks) >= FINGERPRINTED:
-            (found,) = yield from fetch(self._sql.fingerprint(self._tenant, *key))
+            (found,) = yield from fetch(self._sql.fingerprint(tenant, *key))
             if (found.total, int(found.xor), int(found.sum)) == known.fingerprint:
                 return known.matrix.best(query, wanted, undefined=0.0)
-        marks = self._sql.marks(self._tenant, *key, embeddings=known is None, salience=salience)
+        marks = self._sql.marks(tenant, *key, embeddings=known is None, salience=salience)
         clock = self._sql.now()
         results = yield Batch((clock, marks), atomic=False)
         rows = [row for row in results.rows(marks) if row.mark is not None]  # None: another program wrote the row
@@ -103,7 +113,7 @@ class SearchingOperations:
                 old = known.marks
                 fresh = yield from self._read(*key, [id for id, mark in found_marks.items() if old.get(id) != mark])
             known = _changed(known, key[0], found_marks, fresh)
-            self._cache.put(key, known, known.matrix.size_bytes)
+            cache.put((tenant, key), known, known.matrix.size_bytes)
         factors: dict[str, float] | None = None
         if recency_decay_days is not None:
             ((time,),) = results.rows(clock)
@@ -115,7 +125,7 @@ class SearchingOperations:
         """Return the embeddings of some items with their marks."""
         if not ids:
             return {}
-        queries = self._sql.embeddings(self._tenant, dims, ids)
+        queries = self._sql.embeddings(self._store.tenant, dims, ids)
         results = yield Batch(queries, atomic=False)
         return {row.id: (row.mark, row.embedding) for query in queries for row in results.rows(query)}
 

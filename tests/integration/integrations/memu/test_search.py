@@ -13,7 +13,6 @@ import pytest
 
 from locus_mysql.families.memories.vectors import matrix, scoring
 from locus_mysql.integrations.memu import searching
-from locus_mysql.runtime.lru_cache import LRUCache
 
 from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
 
@@ -134,9 +133,7 @@ async def test_salience_is_memus_formula(memu: AnyMemu) -> None:
 
 
 async def test_a_small_cache_changes_nothing(make_memu: Make) -> None:
-    memu = make_memu()
-    searching_operations = memu.wrapped.memory_item_repo._operations._searching
-    searching_operations._cache = LRUCache(1)
+    memu = make_memu(vector_cache_bytes=1)
     item = await memu.remember("a", ADA)
     for _ in range(3):
         assert [id for id, _ in await memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]
