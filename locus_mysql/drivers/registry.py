@@ -1,25 +1,40 @@
-"""Drivers by name: those of this package and registered external ones."""
+"""Drivers by name: those of this package, each imported when it is first looked up, and registered external ones."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from ..errors import ConfigError, DriverMissing
 from ..extras import install_command
 from ..suggestions import did_you_mean
 from .interface import Driver
-from .libraries.aiomysql import AiomysqlDriver
-from .libraries.asyncmy import AsyncmyDriver
-from .libraries.mysql_connector import MySQLConnectorDriver
-from .libraries.pymysql import PyMySQLDriver
 
-#: The drivers of this package, and the module of each that must be installed.
-_LIBRARIES = {
-    driver.name: driver.library for driver in (MySQLConnectorDriver, AiomysqlDriver, PyMySQLDriver, AsyncmyDriver)
+
+class _Home(NamedTuple):
+    """Where a driver of this package is.
+
+    Args:
+        library: The module that must be installed.
+        module: The module in the folder `libraries`.
+        driver: Its class.
+    """
+
+    library: str
+    module: str
+    driver: str
+
+
+_HOMES = {
+    "mysql-connector": _Home("mysql.connector", "mysql_connector", "MySQLConnectorDriver"),
+    "aiomysql": _Home("aiomysql", "aiomysql", "AiomysqlDriver"),
+    "pymysql": _Home("pymysql", "pymysql", "PyMySQLDriver"),
+    "asyncmy": _Home("asyncmy", "asyncmy", "AsyncmyDriver"),
 }
-_drivers: dict[str, Driver] = {
-    driver.name: driver for driver in (MySQLConnectorDriver(), AiomysqlDriver(), PyMySQLDriver(), AsyncmyDriver())
-}
+
+#: Registered drivers, and those of this package that were looked up.
+_drivers: dict[str, Driver] = {}
 
 
 def register_driver(name: str, driver: Driver) -> None:
@@ -40,14 +55,17 @@ def find_driver(name: str) -> Driver:
         DriverMissing: The driver's library is not installed.
     """
     driver = _drivers.get(name)
-    if driver is None:
+    if driver is not None:
+        return driver
+    home = _HOMES.get(name)
+    if home is None:
+        known = sorted({*_HOMES, *_drivers})
         raise ConfigError(
-            f"There is no driver {name!r}.{did_you_mean(name, _drivers)} Known: {', '.join(sorted(_drivers))}; "
-            "register_driver adds others."
+            f"There is no driver {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}; register_driver adds "
+            "others."
         )
-    library = getattr(driver, "library", None)
-    if _LIBRARIES.get(name) == library and not _is_installed(library):
-        installed = [other for other, module in _LIBRARIES.items() if _is_installed(module)]
+    if not _is_installed(home.library):
+        installed = [other for other, its_home in _HOMES.items() if _is_installed(its_home.library)]
         advice = (
             f"Installed: {', '.join(installed)}; to use it, set driver={installed[0]!r}, or "
             f"?driver={installed[0]} in the DSN."
@@ -55,11 +73,13 @@ def find_driver(name: str) -> Driver:
             else "No other driver's is installed either."
         )
         raise DriverMissing(f"The library of driver {name!r} is not installed. Run {install_command(name)}. {advice}")
-    return driver
+    module = import_module(f".libraries.{home.module}", __package__)
+    made: Driver = getattr(module, home.driver)()
+    return _drivers.setdefault(name, made)
 
 
-def _is_installed(module: str | None) -> bool:
+def _is_installed(module: str) -> bool:
     try:
-        return module is None or find_spec(module) is not None
+        return find_spec(module) is not None
     except (ImportError, ValueError):  # the parent package is missing, or is not a package
         return False

@@ -24,7 +24,7 @@ from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
-from .commands import CommandGenerator, Compute, Shielded, Sleep
+from .commands import CommandGenerator, Compute, Execute, Shielded, Sleep
 from .connection_slots import Slot
 from .counters import Counters, PoolState
 from .group_commit import QueuedWrite, SendAlone, send_with_others
@@ -256,10 +256,15 @@ class Execution:
             if results is None:
                 begins = batch.atomic and len(batch.statements) > 1
                 statements = (BEGIN, *batch.statements, COMMIT) if begins else batch.statements
-                on_disk = lent.on_disk
+                on_disk, directly = lent.on_disk, lent.sends_directly
                 try:
-                    found = yield from lent.execute(statements)
+                    if directly:
+                        found = yield Execute(lent.connection, statements)
+                    else:
+                        found = yield from lent.execute(statements)
                 except ServerError as error:
+                    if directly:
+                        lent.refused(error)
                     found = yield from _after_refusal(lent, statements, error, on_disk=on_disk)
                 results = Results(found[1:-1] if begins else found, batch, fate_unknown=fate_unknown)
             if not pool.give_back_at_once(slot, lent):

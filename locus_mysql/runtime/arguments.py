@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..errors import InvalidInput
 from .exact_json import check_json_object
-from .metadata_index import index_keys
+from .matching import index_keys
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ from ..dialect.table_sizes import TableSize, table_sizes
 from ..engine.operation import fetch
 from ..errors import LocusMySQLError
 from ..families.registry import families
-from ..runtime.database import Database
-from ..runtime.stats import Stats
+from ..runtime.database import Database, Stats
 
 #: Upper bounds of the buckets of request durations, in seconds.
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0)

@@ -10,7 +10,7 @@ from ...dialect.checkpoints.loading import LineageRow
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
-from ...runtime.stats import STATES
+from ...runtime.database import STATES
 from .coding.codec import EncodedState
 from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, rows_needed
 from .coding.digests import hash_logs

@@ -91,7 +91,7 @@ class StoreOperations:
         """
         check_json_object(data, "The state")
         new = self.new(data, checkpoint_id, metadata)
-        return (yield from self.checkpoints.saving.save(self.tenant, thread_id, new, expecting(expected)))
+        return (yield from self.checkpoints.saving.save(tenant_of(self.config), thread_id, new, expecting(expected)))
 
     def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
         """Return the checkpoint to save for a state that JSON can represent."""

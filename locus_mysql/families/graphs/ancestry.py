@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from ...dialect.graphs import GraphDialect, result_rows
 from ...dialect.graphs.result_rows import AncestorRow, AncestorsWriteRow, LineRow
-from ...engine.operation import Operation, fetch
-from ...engine.rows import read_rows
+from ...engine.operation import Operation, fetch, read_rows
 from ...runtime.sealing import Sealing
 from . import keys
 from .chains import Inline, Stored

@@ -14,7 +14,7 @@ from ...dialect.graphs.result_rows import (
     LoadedWriteRow,
     TaskWriteRow,
 )
-from ...engine.rows import read_rows
+from ...engine.operation import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys

@@ -23,8 +23,7 @@ from ...engine.logs import CALLS
 from ...engine.operation import Batch, Operation, Results, fetch
 from ...engine.retry import Backoff, next_page
 from ...runtime.damaged_rows import readable
-from ...runtime.database import Database
-from ...runtime.stats import EMBEDDINGS
+from ...runtime.database import EMBEDDINGS, Database
 from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey, sound_embeddings
 from .records import Hits, MemoryHit, item_of
 from .sealed_items import SealedItems

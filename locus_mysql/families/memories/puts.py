@@ -10,7 +10,7 @@ from ...config import MySQLConfig
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
-from ...runtime.json_strings import strings_of
+from ...runtime.exact_json import strings_of
 from ...runtime.tenancy import tenant_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
 from .embedding import EmbedTexts, Procedure, digest_of

@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from ...dialect.memories.filters import ItemFilter, compile_filter
 from ...dialect.memories.ranges import Range
-from ...engine.operation import Operation
+from ...engine.operation import Operation, gather
 from ...errors import InvalidInput
-from ...runtime.gather import gather
 from .arguments import check_count, check_score, check_text
 from .nearest import NearestOperations, NearestSearch
 from .reading import ReadingOperations

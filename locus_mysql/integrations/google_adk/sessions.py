@@ -20,14 +20,13 @@ from google.adk.sessions.session import Session
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...engine.operation import Operation
+from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.database import Database, share
-from ...runtime.gather import gather
 from ...runtime.stores import AsyncStore, awaited
 from ...runtime.tenancy import tenant_of
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged

@@ -28,7 +28,7 @@ from langgraph.store.base import (
 from ...config import MySQLConfig
 from ...dialect.memories.filters import OPERATORS, ItemFilter, compile_filter
 from ...dialect.memories.ranges import Range
-from ...engine.operation import Batch, Operation
+from ...engine.operation import Batch, Operation, gather
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
 from ...families.memories.embedding import EmbedTexts, Procedure
@@ -41,7 +41,6 @@ from ...families.memories.reading import AdaptFilter
 from ...families.memories.records import MemoryHit, MemoryItem
 from ...families.memories.vectors.scoring import QueryVector
 from ...families.memories.writing import ItemKey
-from ...runtime.gather import gather
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 #: A condition that no value fulfils.

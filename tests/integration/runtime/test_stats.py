@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 from locus_mysql.engine.counters import PoolState
-from locus_mysql.runtime.stats import Stats
+from locus_mysql.runtime.database import Stats
 
 from ..conftest import EACH_WAY, MakeConfig, OpenStore
 from ..proxy import WireProxy

@@ -23,8 +23,7 @@ from ....engine.operation import Batch, Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
 from ....records.log_digests import EMPTY
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
-from ....runtime.exact_json import queryable_json
-from ....runtime.json_strings import strings_of
+from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
