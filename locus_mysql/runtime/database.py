@@ -16,7 +16,7 @@ from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.loops import settled
 from ..errors import ConfigError
-from .lru_cache import LRUCache
+from ..lru_cache import LRUCache
 from .telemetry import Telemetry
 
 #: Names of caches whose look-ups are counted: newest states of threads, and embeddings.

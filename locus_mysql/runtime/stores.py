@@ -40,9 +40,9 @@ from ..config import MySQLConfig
 from ..dialect import Schema
 from ..drivers.registry import find_driver
 from ..errors import ConfigError
+from .arguments import tenant_scope
 from .database import Database, described
 from .sealing import fetching_keys, refuse_clear_tables
-from .tenancy import tenant_scope
 
 
 class HasSchema(Protocol):

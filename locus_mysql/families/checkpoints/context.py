@@ -7,8 +7,8 @@ from typing import Any
 from ...config import MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
+from ...lru_cache import LRUCache
 from ...runtime.database import Database
-from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .leases import Turns
 from .thread_cache import ThreadCache

@@ -10,12 +10,11 @@ from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
 from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff, next_page
 from ...errors import LocusMySQLError
 from ...runtime.arguments import check_days
 from ...runtime.ledger import affected_rows
-from ...runtime.sampling import one_in
 from ..family import Count, Counts
 from .context import Context
 

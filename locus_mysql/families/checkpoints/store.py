@@ -10,11 +10,10 @@ from ...config import Keywords, MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
 from ...engine.operation import Operation
-from ...runtime.arguments import check_thread_id
+from ...runtime.arguments import check_thread_id, tenant_of
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import awaited, blocking
-from ...runtime.tenancy import tenant_of
 from ..inspection.records import Page
 from .coding.codec import encode
 from .coding.delta import Delta

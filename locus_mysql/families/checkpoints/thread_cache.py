@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import NamedTuple, TypeAlias
 
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import LRUCache
 from .coding.codec import EncodedState
 from .coding.delta import Held, Lineage, follows
 from .coding.digests import HashedLogs, size_bytes

@@ -9,9 +9,9 @@ from typing import Generic, Protocol, TypeVar
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...engine.operation import Operation
+from ...runtime.arguments import Tenancy, tenant_scope
 from ...runtime.database import Database
 from ...runtime.stores import AsyncStore, SyncStore
-from ...runtime.tenancy import Tenancy, tenant_scope
 from .operations import GraphOperations
 
 

@@ -12,8 +12,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 from ...dialect.graphs.pieces import LAG_S
+from ...lru_cache import CachePart, LRUCache
 from ...runtime.database import Database
-from ...runtime.lru_cache import CachePart, LRUCache
 from .chains import Stored
 from .records import Base, LabelledValue
 from .values import Body

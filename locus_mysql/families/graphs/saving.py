@@ -14,10 +14,9 @@ from ...dialect.graphs import GraphCheckpointRow, GraphDialect, WriteRow
 from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
-from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache, Key

@@ -12,8 +12,8 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import EmbeddingRow, StateRow
 from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, fetch
+from ...lru_cache import CachePart, LRUCache
 from ...runtime.database import Database
-from ...runtime.lru_cache import CachePart, LRUCache
 from .sealed_items import SealedItems
 from .vectors.matrix import Matrix, size_bytes
 from .vectors.stored import is_sound, verified_embeddings

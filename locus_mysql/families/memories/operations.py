@@ -12,8 +12,8 @@ from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.filters import compile_filter
 from ...dialect.memories.ranges import Range
 from ...errors import InvalidInput
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
-from ...runtime.tenancy import tenant_of
 from .arguments import check_count, searched_text
 from .embedding import EmbedFunction, EmbedTexts, Procedure
 from .embedding_options import EmbeddingOptions

@@ -10,8 +10,8 @@ from ...config import MySQLConfig
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
+from ...runtime.arguments import tenant_of
 from ...runtime.exact_json import strings_of
-from ...runtime.tenancy import tenant_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
 from .embedding import EmbedTexts, Procedure, digest_of
 from .embedding_options import EmbeddingOptions

@@ -15,11 +15,10 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows
-from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .sealed_items import SealedItems
 from .vectors.coding import Coded

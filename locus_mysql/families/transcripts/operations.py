@@ -11,14 +11,12 @@ from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import SeqRange, found_items
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
-from ...runtime.arguments import check_each, check_limit
+from ...runtime.arguments import check_each, check_limit, tenant_of
 from ...runtime.database import Database
-from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
-from ...runtime.tenancy import tenant_of
 from . import coding
 from .coding import ID_BYTES, check_name, item_of, row_key, transcript_of
 from .decoding import decoded

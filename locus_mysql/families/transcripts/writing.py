@@ -15,13 +15,12 @@ from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
+from ...lru_cache import LRUCache
 from ...records.framing import Frame
-from ...runtime.arguments import check_each, check_limit, check_type
+from ...runtime.arguments import check_each, check_limit, check_type, tenant_of
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json
-from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
-from ...runtime.tenancy import tenant_of
 from .coding import (
     ID_BYTES,
     check_name,

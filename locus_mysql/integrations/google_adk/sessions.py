@@ -26,9 +26,9 @@ from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
 from ...runtime.stores import AsyncStore, awaited
-from ...runtime.tenancy import tenant_of
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
 from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, secret_key, session_key, user_key
 

@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from ...families.graphs.values import EncodedValue, Grown
-from ...runtime.lru_cache import CachePart, LRUCache
+from ...lru_cache import CachePart, LRUCache
 
 #: The classes that are handled here, by module and name as in the bytes; subclasses are not.
 MESSAGES = {(one.__module__, one.__name__): one for one in (AIMessage, HumanMessage, SystemMessage, ToolMessage)}

@@ -30,10 +30,9 @@ from ...families.graphs.copying import copy_thread
 from ...families.graphs.operations import GraphOperations
 from ...families.graphs.records import LoadedGraphCheckpoint
 from ...families.graphs.values import EncodedValue, Grown
-from ...runtime.arguments import check_text, check_thread_id
+from ...lru_cache import CachePart, LRUCache
+from ...runtime.arguments import Tenancy, check_text, check_thread_id
 from ...runtime.database import Database
-from ...runtime.lru_cache import CachePart, LRUCache
-from ...runtime.tenancy import Tenancy
 from . import coding
 from .errors import WrongType
 from .messages import MessagePieces

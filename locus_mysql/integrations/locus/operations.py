@@ -25,9 +25,8 @@ from ...families.checkpoints.pages import CountEstimate
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.thread_cache import ThreadKey
-from ...runtime.arguments import check_limit, check_thread_id
+from ...runtime.arguments import Tenancy, check_limit, check_thread_id
 from ...runtime.database import Database
-from ...runtime.tenancy import Tenancy
 from .agent_states import agent_checkpoint, is_provisional
 from .built_in import as_returned
 from .retention import FirstSaved

@@ -20,7 +20,7 @@ from locus.core.state import AgentState
 
 from ...families.checkpoints.preconditions import NO_CHECKPOINT, NoCheckpoint
 from ...families.checkpoints.thread_cache import ThreadKey
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import LRUCache
 
 #: The key of the stamp in the metadata of a loaded state.
 STAMP_KEY = "_locus_mysql_loaded"

@@ -22,11 +22,10 @@ from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.matrix import check_cache_bytes
-from ...runtime.arguments import check_text
+from ...lru_cache import CachePart, LRUCache
+from ...runtime.arguments import check_text, tenant_of
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.database import Database
-from ...runtime.lru_cache import CachePart, LRUCache
-from ...runtime.tenancy import tenant_of
 from .embeddings import decode_embedding, encode_embedding
 from .fields import aware
 from .records import LIMITS, BaseRecord, scoped

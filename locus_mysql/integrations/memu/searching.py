@@ -18,7 +18,7 @@ from ...families.memories.vectors.coding import decode_vector
 from ...families.memories.vectors.matrix import Matrix
 from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
 from ...families.memories.vectors.scoring import QueryVector
-from ...runtime.lru_cache import CachePart, LRUCache
+from ...lru_cache import CachePart, LRUCache
 from .embeddings import encode_embedding
 
 #: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.

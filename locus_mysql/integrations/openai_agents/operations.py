@@ -18,8 +18,8 @@ from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
-from ...runtime.tenancy import tenant_of
 from .branches import MAIN, Branches, Pointer
 
 #: The range of all items.

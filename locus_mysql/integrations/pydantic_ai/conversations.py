@@ -19,10 +19,10 @@ from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...lru_cache import LRUCache
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
-from ...runtime.lru_cache import LRUCache
 from ...runtime.stores import AsyncStore, awaited
-from ...runtime.tenancy import tenant_of
 from .records import StoredRecord, entries_of, header_of, items_of, parent_of, stored_record
 
 #: The kind of these transcripts. A conversation's id is their name.

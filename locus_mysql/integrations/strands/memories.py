@@ -22,10 +22,10 @@ from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
 from ...runtime.sealing import content_digest
 from ...runtime.stores import awaited
-from ...runtime.tenancy import tenant_of
 
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig

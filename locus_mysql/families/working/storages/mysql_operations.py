@@ -14,10 +14,9 @@ from ....dialect.statement import Param, Query, Statement
 from ....dialect.working.statements import CheckpointRow, EntryRow, HeadRow, HistoryRow, WorkingDialect, sql_time
 from ....dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch, one_in
 from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, LocusMySQLError
-from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
 from ..session import Changes, Entries, Entry, Head, Session, StoredCheckpoint, Work

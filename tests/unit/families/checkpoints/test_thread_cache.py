@@ -10,7 +10,7 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Lineage, extend
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.families.checkpoints.thread_cache import CachedState, Snapshot, ThreadCache, ThreadKey
-from locus_mysql.runtime.lru_cache import LRUCache
+from locus_mysql.lru_cache import LRUCache
 
 from .states import delta_of, hashed
 

@@ -29,7 +29,7 @@ from pydantic import BaseModel
 
 from locus_mysql.families.graphs.values import EncodedValue, Grown
 from locus_mysql.integrations.langgraph.messages import MessagePieces, load
-from locus_mysql.runtime.lru_cache import LRUCache
+from locus_mysql.lru_cache import LRUCache
 
 SERDE = JsonPlusSerializer()
 JSON: Any = st.recursive(

@@ -1,4 +1,7 @@
-"""Caches that evict the least recently used values: `LRUCache`, and `CachePart`, which shares its limit."""
+"""Caches that evict the least recently used values: `LRUCache`, and `CachePart`, which shares its limit.
+
+Uses only the standard library. Caches belong to a `Database`, which resets them in a forked child.
+"""
 
 from __future__ import annotations
 

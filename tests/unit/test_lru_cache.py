@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_mysql.runtime.lru_cache import CachePart, LRUCache
+from locus_mysql.lru_cache import CachePart, LRUCache
 
 
 def test_the_least_recently_used_entry_is_evicted() -> None:
