@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
-from typing import NamedTuple
 
 from ..errors import ConfigError, DriverMissing
-from ..extras import install_command
+from ..extras import CLIENT_LIBRARIES, install_command, installed_drivers, is_installed
 from ..suggestions import did_you_mean
 from .interface import Driver
 
-
-class _Home(NamedTuple):
-    """Where a driver of this package is.
-
-    Args:
-        library: The module that must be installed.
-        module: The module in the folder `libraries`.
-        driver: Its class.
-    """
-
-    library: str
-    module: str
-    driver: str
-
-
+#: The module in the folder `libraries` and the class of each driver of this package.
 _HOMES = {
-    "mysql-connector": _Home("mysql.connector", "mysql_connector", "MySQLConnectorDriver"),
-    "aiomysql": _Home("aiomysql", "aiomysql", "AiomysqlDriver"),
-    "pymysql": _Home("pymysql", "pymysql", "PyMySQLDriver"),
-    "asyncmy": _Home("asyncmy", "asyncmy", "AsyncmyDriver"),
+    "mysql-connector": ("mysql_connector", "MySQLConnectorDriver"),
+    "aiomysql": ("aiomysql", "AiomysqlDriver"),
+    "pymysql": ("pymysql", "PyMySQLDriver"),
+    "asyncmy": ("asyncmy", "AsyncmyDriver"),
 }
 
 #: Registered drivers, and those of this package that were looked up.
@@ -57,15 +41,14 @@ def find_driver(name: str) -> Driver:
     driver = _drivers.get(name)
     if driver is not None:
         return driver
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _HOMES:
         known = sorted({*_HOMES, *_drivers})
         raise ConfigError(
             f"There is no driver {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}; register_driver adds "
             "others."
         )
-    if not _is_installed(home.library):
-        installed = [other for other, its_home in _HOMES.items() if _is_installed(its_home.library)]
+    if not is_installed(CLIENT_LIBRARIES[name]):
+        installed = installed_drivers()
         advice = (
             f"Installed: {', '.join(installed)}; to use it, set driver={installed[0]!r}, or "
             f"?driver={installed[0]} in the DSN."
@@ -73,13 +56,6 @@ def find_driver(name: str) -> Driver:
             else "No other driver's is installed either."
         )
         raise DriverMissing(f"The library of driver {name!r} is not installed. Run {install_command(name)}. {advice}")
-    module = import_module(f".libraries.{home.module}", __package__)
-    made: Driver = getattr(module, home.driver)()
-    return _drivers.setdefault(name, made)
-
-
-def _is_installed(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):  # the parent package is missing, or is not a package
-        return False
+    module, made = _HOMES[name]
+    driver = getattr(import_module(f".libraries.{module}", __package__), made)()
+    return _drivers.setdefault(name, driver)

@@ -54,7 +54,7 @@ class Batch:
     @classmethod
     def of(
         cls,
-        *steps: Statement | tuple[Statement, ...],
+        *steps: Statement | Sequence[Statement],
         outcome_query: Statement | None = None,
         lock: tuple[str | bytes, ...] = (),
     ) -> Batch:

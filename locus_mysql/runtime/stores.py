@@ -98,7 +98,10 @@ class Store(Generic[Ops]):
 
         Raises:
             InvalidInput: The tenant is not 1 to 128 characters.
+            ConfigError: All calls of this store belong to the tenant that it was made for, as with memU's records.
         """
+        if getattr(self._operations, "of_one_tenant", False):
+            raise ConfigError(f"{type(self).__name__} has one tenant. Make another one, with tenant={tenant!r:.200}.")
         return tenant_scope(self.config, tenant)
 
     def __repr__(self) -> str:

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.filters import compile_filter
-from ...dialect.memories.ranges import Range
 from ...errors import InvalidInput
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
@@ -25,9 +22,11 @@ from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
 from .sealed_items import SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
+from .statements.dialect import ItemKey, Range, dialect_of
+from .statements.filters import compile_filter
 from .vectors.coding import decode_vector, finite_floats, floats_of, model_number
 from .vectors.scoring import QueryVector
-from .writing import ItemKey, WritingOperations
+from .writing import WritingOperations
 
 #: The number of stored items that are embedded together.
 EMBEDDED_AT_ONCE = 64
@@ -66,7 +65,7 @@ class MemoryOperations:
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions | None = None) -> None:
         self.config = config
         self.options = options or EmbeddingOptions()
-        self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.sql = dialect_of(config)
         self.schema = self.sql.schema
         self.sealed = SealedItems(config)
         self.writing = WritingOperations(config, self.sql)
@@ -98,7 +97,7 @@ class MemoryOperations:
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""
-        self.nearest.attach(database, (self.config.table_prefix, self.config.encryption))
+        self.nearest.attach(database, (self.config.table_prefix, self.config.encryption, self.options.dims))
 
     def put(
         self,
