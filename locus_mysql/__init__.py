@@ -2,8 +2,8 @@
 
 The folders are layers, drawn in docs/architecture.md: cli, server, inspection, integrations, transfer, families,
 runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `encryption`, `errors`, `extras`,
-`keywords`, `options`, `signals` and `suggestions` are for all; `embedded`, `memory` and `working` only give public
-names. Begin with docs/architecture.md, then `config` and `errors`.
+`keywords`, `lru_cache`, `options`, `signals` and `suggestions` are for all; `embedded`, `memory` and `working` only
+give public names. Begin with docs/architecture.md, then `config` and `errors`.
 """
 
 from importlib import import_module

@@ -41,6 +41,7 @@ class ConnectionKeywords(TypedDict, total=False):
     select_timeout_s: float | None
     slow_ms: float | None
     pipeline: bool
+    cache_bytes: int
 
 
 class StoreKeywords(TypedDict, total=False):
@@ -53,7 +54,6 @@ class StoreKeywords(TypedDict, total=False):
     search: bool
     search_parser: Literal["default", "ngram"]
     compression: Literal["zlib", "none"]
-    cache_bytes: int
     ddl_mode: Literal["create", "validate", "off"]
     encryption: Encryption | None
 

@@ -191,6 +191,12 @@ class ConnectionOptions(BaseModel):
         "multi-statement packets: then statements are sent one by one.",
         advanced=True,
     )
+    cache_bytes: Annotated[int, Field(ge=0)] = _option(
+        33_554_432,
+        "Memory for the recently used states of all stores of a `Database`, in bytes. The next save of such a thread "
+        "encodes and hashes only what is new, and the next load transfers only what is new. `0` keeps none.",
+        advanced=True,
+    )
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -319,12 +325,6 @@ class StoreOptions(BaseModel):
     compression: Literal["zlib", "none"] = _option(
         "zlib",
         "`zlib` compresses stored rows where that saves space; `none` never does. Either setting reads both.",
-        advanced=True,
-    )
-    cache_bytes: Annotated[int, Field(ge=0)] = _option(
-        33_554_432,
-        "Memory for recently used states, in bytes. The next save of such a thread encodes and hashes only what is "
-        "new, and the next load transfers only what is new. `0` keeps none.",
         advanced=True,
     )
     ddl_mode: Literal["create", "validate", "off"] = _option(

@@ -14,8 +14,8 @@ from typing import Any
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.server_roles import GROUP, GROUP_CONSISTENCY
-from ..drivers.wire.session import warning_about
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
+from ..engine.logs import warning_about
 from ..engine.operation import fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations

@@ -23,9 +23,11 @@ Param: TypeAlias = str | bytes | int | None
 R = TypeVar("R", bound=tuple[Any, ...])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Statement:
     """One SQL statement with ``%s`` where each parameter belongs.
+
+    Not changed once it is made; enforcing that would take most of the time to make it.
 
     Args:
         sql: A single statement without a closing semicolon. ``%s`` marks a parameter; no other ``%`` may appear.
@@ -46,7 +48,7 @@ class Statement:
         return brings_rows(self.sql[:64])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Query(Statement, Generic[R]):
     """A statement that declares the rows it returns.
 

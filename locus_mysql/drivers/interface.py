@@ -24,9 +24,9 @@ Value: TypeAlias = str | bytes | int | float | Decimal | datetime | None
 Row: TypeAlias = tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
-    """The result of one statement.
+    """The result of one statement. Not changed once it is made; enforcing that would take most of the time to make it.
 
     Args:
         rows: The rows that it found.

@@ -1,19 +1,24 @@
-"""Drivers by name: those of this package and registered external ones."""
+"""Drivers by name: those of this package, each imported when it is first looked up, and registered external ones."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 from ..errors import ConfigError, DriverMissing
 from ..extras import CLIENT_LIBRARIES, install_command, installed_drivers, is_installed
 from ..suggestions import did_you_mean
 from .interface import Driver
-from .libraries.aiomysql import AiomysqlDriver
-from .libraries.asyncmy import AsyncmyDriver
-from .libraries.mysql_connector import MySQLConnectorDriver
-from .libraries.pymysql import PyMySQLDriver
 
-_drivers: dict[str, Driver] = {
-    driver.name: driver for driver in (MySQLConnectorDriver(), AiomysqlDriver(), PyMySQLDriver(), AsyncmyDriver())
+#: The module in the folder `libraries` and the class of each driver of this package.
+_HOMES = {
+    "mysql-connector": ("mysql_connector", "MySQLConnectorDriver"),
+    "aiomysql": ("aiomysql", "AiomysqlDriver"),
+    "pymysql": ("pymysql", "PyMySQLDriver"),
+    "asyncmy": ("asyncmy", "AsyncmyDriver"),
 }
+
+#: Registered drivers, and those of this package that were looked up.
+_drivers: dict[str, Driver] = {}
 
 
 def register_driver(name: str, driver: Driver) -> None:
@@ -34,13 +39,15 @@ def find_driver(name: str) -> Driver:
         DriverMissing: The driver's library is not installed.
     """
     driver = _drivers.get(name)
-    if driver is None:
+    if driver is not None:
+        return driver
+    if name not in _HOMES:
+        known = sorted({*_HOMES, *_drivers})
         raise ConfigError(
-            f"There is no driver {name!r}.{did_you_mean(name, _drivers)} Known: {', '.join(sorted(_drivers))}; "
-            "register_driver adds others."
+            f"There is no driver {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}; register_driver adds "
+            "others."
         )
-    library = getattr(driver, "library", None)
-    if name in CLIENT_LIBRARIES and CLIENT_LIBRARIES[name] == library and not is_installed(CLIENT_LIBRARIES[name]):
+    if not is_installed(CLIENT_LIBRARIES[name]):
         installed = installed_drivers()
         advice = (
             f"Installed: {', '.join(installed)}; to use it, set driver={installed[0]!r}, or "
@@ -49,4 +56,6 @@ def find_driver(name: str) -> Driver:
             else "No other driver's is installed either."
         )
         raise DriverMissing(f"The library of driver {name!r} is not installed. Run {install_command(name)}. {advice}")
-    return driver
+    module, made = _HOMES[name]
+    driver = getattr(import_module(f".libraries.{module}", __package__), made)()
+    return _drivers.setdefault(name, driver)

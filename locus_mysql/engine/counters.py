@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..drivers.interface import Traffic
-from .at_fork import reset_at_fork
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,6 @@ class Counters:
 
     def __init__(self) -> None:
         self.reset_in_child()
-        reset_at_fork(self)
 
     def reset_in_child(self) -> None:
         """Count from zero, with a new lock: a thread of the parent may hold the old one forever."""

@@ -23,9 +23,8 @@ from ..dialect import Schema, Statement
 from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
-from .at_fork import reset_at_fork
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
-from .commands import CommandGenerator, Compute, Shielded, Sleep
+from .commands import CommandGenerator, Compute, Execute, Shielded, Sleep
 from .connection_slots import Slot
 from .counters import Counters, PoolState
 from .group_commit import QueuedWrite, SendAlone, send_with_others
@@ -44,7 +43,7 @@ _ATTRIBUTE = "_locus_mysql_pools"
 
 
 class SyncEngine:
-    """Runs operations. It may be used from any number of threads, and after a fork.
+    """Runs operations. It may be used from any number of threads.
 
     Args:
         config: The options.
@@ -55,7 +54,6 @@ class SyncEngine:
         self._execution = Execution(config, counters or Counters())
         self._pool = self._execution.open_pool(BlockingSide())
         self._abandoned: list[object] = []
-        reset_at_fork(self)
 
     def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
         """Carry out an operation.
@@ -90,7 +88,7 @@ class SyncEngine:
 
 
 class AsyncEngine:
-    """Runs operations, in any number of tasks, threads and event loops, also after a fork. Each loop has its own pool.
+    """Runs operations, in any number of tasks, threads and event loops. Each loop has its own pool.
 
     Args:
         config: The options.
@@ -103,7 +101,6 @@ class AsyncEngine:
         self._abandoned: list[object] = []
         # Guards _loops: the event loops of other threads open pools of their own at the same time.
         self._lock = threading.Lock()
-        reset_at_fork(self)
 
     async def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
         """Like `SyncEngine.run`."""
@@ -259,10 +256,15 @@ class Execution:
             if results is None:
                 begins = batch.atomic and len(batch.statements) > 1
                 statements = (BEGIN, *batch.statements, COMMIT) if begins else batch.statements
-                on_disk = lent.on_disk
+                on_disk, directly = lent.on_disk, lent.sends_directly
                 try:
-                    found = yield from lent.execute(statements)
+                    if directly:
+                        found = yield Execute(lent.connection, statements)
+                    else:
+                        found = yield from lent.execute(statements)
                 except ServerError as error:
+                    if directly:
+                        lent.refused(error)
                     found = yield from _after_refusal(lent, statements, error, on_disk=on_disk)
                 results = Results(found[1:-1] if begins else found, batch, fate_unknown=fate_unknown)
             if not pool.give_back_at_once(slot, lent):

@@ -1,4 +1,4 @@
-"""The loggers of this package, by topic, and the loggable text of errors.
+"""The loggers of this package, by topic, the loggable text of errors, and messages about connections.
 
 Levels: WARNING for problems that should be examined, although calls continued; INFO for temporary conditions that
 explain a delay; DEBUG for normal events. At INFO and above no record names a thread, a tenant or a checkpoint; no
@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..drivers.interface import DriverError, ServerError
 from ..errors import SetupError
 from .cluster.topology import NoPrimary
+
+if TYPE_CHECKING:
+    from .pool import ServerConnection
 
 #: Opened: DEBUG. Closed for age or on request: DEBUG. Gone while idle: INFO. Lost in use: WARNING.
 CONNECTIONS = logging.getLogger("locus_mysql.connections")
@@ -51,6 +56,13 @@ _QUOTES = re.compile(r"(?<!\w)['\"]")
 _LONGEST = 300
 
 
+#: The warnings about servers that this process has logged.
+_warned: set[str] = set()
+
+#: Reasons for which connections are closed regularly.
+TOO_OLD = "it was idle for too long, or too old (pool_idle_s, pool_max_age_s)"
+
+
 def loggable(error: BaseException) -> str:
     """Return the text of an error for logs, without the server's message, which may quote data, and thread names."""
     if isinstance(error, NoPrimary):
@@ -70,3 +82,59 @@ def loggable_setup(error: SetupError) -> str:
     if isinstance(cause, ServerError):
         return str(error).replace(str(cause).rstrip("."), loggable(cause))
     return str(error) if cause is None else loggable(error)
+
+
+def log_opened(opened: ServerConnection, took_s: float) -> None:
+    """Log a new connection."""
+    version = opened.connection.server_version
+    warn_about(version)
+    CONNECTIONS.debug("Opened a connection to MySQL %s at %s in %.0f ms.", version, opened.endpoint, took_s * 1_000)
+
+
+def warn_about(version: str) -> None:
+    """Log a warning about a kind of server that may fail, once in a process."""
+    warning = warning_about(version)
+    if warning is not None and warning not in _warned:
+        _warned.add(warning)
+        CONNECTIONS.warning("Warning: %s.", warning)
+
+
+def log_closed(connections: Iterable[ServerConnection], why: str) -> None:
+    """Log connections that were closed because they are not needed."""
+    for one in connections:
+        CONNECTIONS.debug("Closed a connection to MySQL at %s: %s.", one.endpoint, why)
+
+
+def log_dropped(dropped: ServerConnection, error: BaseException) -> None:
+    """Log a connection whose call ended for a reason other than the server, such as cancellation of the task."""
+    CONNECTIONS.debug("Dropped a connection to MySQL at %s in use: %s.", dropped.endpoint, loggable(error))
+
+
+def log_gone(gone: ServerConnection, error: DriverError, others: int) -> None:
+    """Log a connection that did not answer a ping. No call has failed because of it."""
+    CONNECTIONS.info(
+        "A connection to MySQL at %s was gone when it was to be used again; it and %d idle ones were dropped: %s.",
+        gone.endpoint,
+        others,
+        loggable(error),
+    )
+
+
+def log_loss(lost: ServerConnection, error: DriverError, others: int) -> None:
+    """Log a connection that failed while a call used it."""
+    CONNECTIONS.warning(
+        "Lost a connection to MySQL at %s in use, and dropped %d idle ones: %s.",
+        lost.endpoint,
+        others,
+        loggable(error),
+    )
+
+
+def warning_about(text: str) -> str | None:
+    """Return a warning about a server for its user, by the version text of its greeting; None for most servers."""
+    if "vitess" not in text.lower():
+        return None
+    return (
+        "the server is Vitess, on which nothing was tested: a keyspace that is not sharded may work, a sharded one "
+        "refuses saves, as it supports LAST_INSERT_ID(expr) in SELECT only (docs/scaling.md)"
+    )

@@ -27,7 +27,6 @@ from .commands import (
     StartServer,
     Wait,
 )
-from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 
 T = TypeVar("T")
@@ -78,6 +77,8 @@ def run_blocking(steps: CommandGenerator[T]) -> T:
                     case AskPassword():
                         outcome = ask_password(command.config)
                     case StartServer():
+                        from .embedded import start_server
+
                         outcome = start_server(command.config)
                     case Ping():
                         outcome = command.connection.ping()
@@ -120,6 +121,8 @@ async def run_awaited(steps: CommandGenerator[T]) -> T:
                     case AskPassword():
                         outcome = await ask_password_async(command.config)
                     case StartServer():
+                        from .embedded import start_server_async
+
                         outcome = await start_server_async(command.config)
                     case Ping():
                         outcome = await command.connection.ping()

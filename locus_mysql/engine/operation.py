@@ -1,21 +1,31 @@
-"""Operations: generators that yield a `Batch` of statements, and receive its `Results`."""
+"""Operations: generators that yield a `Batch` of statements, and receive its `Results`.
+
+An operation yields its batches one after another; `gather` runs several that only read in the round trips of one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import lru_cache
+from random import random
 from typing import Any, TypeAlias, TypeVar
 
 from ..dialect import Query, Statement
+from ..dialect.statement import column_types
 from ..drivers.interface import Result, Row
-from .rows import read_rows
+from ..errors import CorruptCheckpoint
 
 R = TypeVar("R", bound=tuple[Any, ...])
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+#: The types of a row's values.
+_Types: TypeAlias = tuple[type, ...]
+
+
+@dataclass(slots=True)
 class Batch:
     """Statements that are carried out together or not at all, in one round trip where the driver can do that.
 
@@ -64,7 +74,7 @@ class Batch:
         return cls(tuple(statements), outcome_query, lock=lock)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pause(Batch):
     """A step that sends nothing, and waits.
 
@@ -76,7 +86,7 @@ class Pause(Batch):
     seconds: float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Computation(Batch):
     """A step that sends nothing: long work, which an event loop does in a thread.
 
@@ -103,18 +113,15 @@ class Results(list[Result]):
     ) -> None:
         super().__init__(results)
         self._batch = batch
-        self._by_statement: dict[int, Result] | None = None
         self.earlier_attempt = earlier_attempt
         self.fate_unknown = fate_unknown
 
     def of(self, statement: Statement) -> Result:
         """Return the result of a statement of the batch, which is found by identity."""
-        if self._by_statement is None:
-            self._by_statement = dict(zip(map(id, self._batch.statements), self, strict=False))
-        try:
-            return self._by_statement[id(statement)]
-        except KeyError:
-            raise LookupError(f"The batch has no such statement: {statement.sql}") from None
+        for own, result in zip(self._batch.statements, self, strict=False):
+            if own is statement:
+                return result
+        raise LookupError(f"The batch has no such statement: {statement.sql}")
 
     def rows(self, query: Query[R]) -> list[R]:
         """Return the rows of a query of the batch, or the row of its `Batch.outcome_query`.
@@ -189,3 +196,97 @@ class Duplicate(Undone):
 
 class Outdated(Undone):
     """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile."""
+
+
+def read_rows(row_type: type[R], rows: Sequence[Row]) -> list[R]:
+    """Return the rows as named tuples.
+
+    Rows of the same types are checked once per process; after that, the check is one look-up per row.
+
+    Args:
+        row_type: The named tuple; its annotations are the types that the columns may have.
+        rows: The rows.
+
+    Raises:
+        CorruptCheckpoint: A row has another number of columns, or a NULL or another type where none is expected. Then
+            the answer belongs to another statement, or a component between the server and this process modifies
+            answers.
+    """
+    accepted = _accepted(row_type)
+    for row in rows:
+        types = tuple(map(type, row))
+        if types not in accepted:
+            _check(row_type, types)
+            accepted.add(types)
+    return [tuple.__new__(row_type, row) for row in rows]
+
+
+def _check(row_type: type[Any], types: _Types) -> None:
+    declared = column_types(row_type)
+    if len(types) != len(declared) or not all(map(issubclass, types, declared)):
+        found = ", ".join(one.__name__ for one in types)
+        wanted = ", ".join("|".join(one.__name__ for one in alternatives) for alternatives in declared)
+        raise CorruptCheckpoint(
+            f"The server's answer does not fit the question: {len(declared)} columns of certain types were expected "
+            f"({row_type.__name__}: {wanted:.300}), and these came: {found:.300}. Look for a proxy that changes or "
+            f"mixes up answers; if you wrote the query, compare {row_type.__name__} with its columns."
+        )
+
+
+@lru_cache(maxsize=1024)
+def _accepted(row_type: type[Any]) -> set[_Types]:
+    """Return the set of the types of rows that `_check` has passed; `read_rows` adds to it."""
+    return set()
+
+
+def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
+    """Run operations concurrently: the batches that they yield in each step are sent as one batch.
+
+    Args:
+        operations: Operations that only read, as all of them fail if one does.
+
+    Returns:
+        The result of each operation, in their order.
+    """
+    returned: list[Any] = [None] * len(operations)
+    waiting: dict[int, Batch] = {}
+    try:
+        for index, operation in enumerate(operations):
+            _advance(operation, None, index, waiting, returned)
+        while waiting:
+            while without := [index for index, batch in waiting.items() if not batch.statements]:
+                for index in without:
+                    batch = waiting.pop(index)
+                    _advance(operations[index], (yield batch), index, waiting, returned)
+            if not waiting:
+                break
+            batches = dict(waiting)
+            waiting.clear()
+            merged = tuple(statement for batch in batches.values() for statement in batch.statements)
+            results = yield Batch(merged, atomic=False)
+            start = 0
+            for index, batch in batches.items():
+                end = start + len(batch.statements)
+                _advance(operations[index], Results(results[start:end], batch), index, waiting, returned)
+                start = end
+    finally:
+        for operation in operations:
+            operation.close()
+    return returned
+
+
+def _advance(
+    operation: Operation[Any], results: Results | None, index: int, waiting: dict[int, Batch], returned: list[Any]
+) -> None:
+    try:
+        waiting[index] = next(operation) if results is None else operation.send(results)
+    except StopIteration as done:
+        returned[index] = done.value
+
+
+def one_in(count: int) -> bool:
+    """Return True in one of ``count`` calls, at random.
+
+    A counter would never reach ``count`` in processes that stop after a few writes.
+    """
+    return random() * count < 1  # noqa: S311 - spreads work, guards no secret

@@ -22,7 +22,7 @@ from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError, Traffic
 from ..errors import LocusMySQLError
-from . import connection_logs as logs
+from . import logs
 from .cluster.topology import LeadsToSecondary
 from .commands import Close, CommandGenerator, Connection, Execute, Ping, Wait
 from .connection_slots import Slot
@@ -52,9 +52,14 @@ class ServerConnection:
         endpoint: The server it leads to.
     """
 
+    #: Whether packets are always sent by `execute`, as it does more than send them.
+    wraps = False
+
     def __init__(self, connection: Connection, endpoint: Endpoint) -> None:
         self.connection = connection
         self.endpoint = endpoint
+        #: Whether the next packet can be sent without `execute`, which makes each call a little faster.
+        self.sends_directly = not self.wraps
         #: Set by the pool: its generation when this was opened, and times by its clock.
         self.generation = 0
         self.opened_at = self.idle_since = 0.0
@@ -68,15 +73,20 @@ class ServerConnection:
         If it fails for lack of memory for temporary tables, the next packet sends them to disk: see `on_disk`.
         """
         unsent, self._unsent = self._unsent, ()
+        self.sends_directly = not self.wraps
         try:
             results: list[Result] = yield Execute(self.connection, (*unsent, *statements) if unsent else statements)
         except ServerError as error:
-            if not self.on_disk and lacks_temporary_table(error):
-                self.on_disk, self._unsent = True, (_ON_DISK,)
+            self.refused(error)
             if error.statement_index is not None:
                 error.statement_index -= len(unsent)
             raise
         return results[len(unsent) :] if unsent else results
+
+    def refused(self, error: ServerError) -> None:
+        """Note why the server refused a packet: it may have lacked memory for temporary tables."""
+        if not self.on_disk and lacks_temporary_table(error):
+            self.on_disk, self._unsent, self.sends_directly = True, (_ON_DISK,), False
 
     def ping(self) -> CommandGenerator[None]:
         """Check that the server answers. Raises `ConnectionLost` if it does not."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 from ..config import ConnectionOptions, Endpoint
 from ..dialect.server_roles import ROUTER
 from ..drivers.interface import Driver, DriverError
-from .cluster.primary import Cluster, check_only_server
 from .cluster.topology import LeadsToSecondary
 from .commands import Close, CommandGenerator
 from .passwords import open_connection
@@ -59,6 +58,8 @@ class OneServer:
         if config.read_only or not (through_router or getattr(connection, "read_only", False)):
             return ServerConnection(connection, endpoint)
         try:
+            from .cluster.primary import check_only_server
+
             return (yield from check_only_server(config, connection, endpoint, through_router=through_router))
         except DriverError:
             yield Close(connection)
@@ -74,4 +75,8 @@ class OneServer:
 
 def servers_of(config: ConnectionOptions, driver: Driver) -> Servers:
     """Return the servers that the options name."""
-    return Cluster(config, driver) if len(config.endpoints) > 1 else OneServer(config, driver)
+    if len(config.endpoints) == 1:
+        return OneServer(config, driver)
+    from .cluster.primary import Cluster
+
+    return Cluster(config, driver)

@@ -1,27 +1,101 @@
-"""Connections that stores share: `Database`."""
+"""Connections and process caches that stores share: `Database`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Self, Unpack
+from typing import Any, Self, TypeVar, Unpack, cast
 
 from pydantic import SecretStr
 
 from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
-from ..engine.counters import Counters
+from ..engine.at_fork import Forked, reset_at_fork
+from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.loops import settled
 from ..errors import ConfigError
-from .stats import Stats, stats_of
+from ..lru_cache import LRUCache
 from .telemetry import Telemetry
+
+#: Names of caches whose look-ups are counted: newest states of threads, and embeddings.
+STATES, EMBEDDINGS = "states", "embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The pools of a `Database` at one moment, and its counters, which only grow.
+
+    Args:
+        open: Connections that are open, or being opened, in all pools.
+        in_use: Open connections that calls use now.
+        waiting: Calls that wait for a connection.
+        opened: Connections opened so far.
+        lost: Connections dropped so far because they, or their server, failed.
+        round_trips: Packets that were sent, answered or not. Those of calls under way are not counted.
+        retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
+        cache_hits: Loads of a newest state that used a cached state, which is the newest one or a base of it.
+        cache_misses: Other loads of a newest state. A load by an id counts only if the cached state has that id.
+        vector_cache_hits: Searches by meaning that used cached embeddings of the namespaces.
+        vector_cache_misses: Other searches by meaning, except those among few embeddings, which need no cache.
+        sent_bytes: Bytes of commands, before TLS; logins are not counted.
+        received_bytes: Bytes of answers, likewise.
+        synchronous: The pool of the synchronous stores.
+        asynchronous: The pools of the asynchronous stores, one for each event loop that has made a call.
+    """
+
+    open: int
+    in_use: int
+    waiting: int
+    opened: int
+    lost: int
+    round_trips: int
+    retries: int
+    cache_hits: int
+    cache_misses: int
+    vector_cache_hits: int
+    vector_cache_misses: int
+    sent_bytes: int
+    received_bytes: int
+    synchronous: PoolState = field(default_factory=PoolState)
+    asynchronous: tuple[PoolState, ...] = ()
+
+
+def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngine | None) -> Stats:
+    """Return the statistics of a database, from those of its engines that exist."""
+    (synchronous,) = (PoolState(),) if blocking is None else blocking.pools()
+    asynchronous = () if awaited is None else awaited.pools()
+    pools = (synchronous, *asynchronous)
+    return Stats(
+        open=sum(pool.open for pool in pools),
+        in_use=sum(pool.in_use for pool in pools),
+        waiting=sum(pool.waiting for pool in pools),
+        opened=counters.opened,
+        lost=counters.lost,
+        round_trips=counters.total.round_trips,
+        retries=counters.retries,
+        cache_hits=counters.looked_up(STATES, hit=True),
+        cache_misses=counters.looked_up(STATES, hit=False),
+        vector_cache_hits=counters.looked_up(EMBEDDINGS, hit=True),
+        vector_cache_misses=counters.looked_up(EMBEDDINGS, hit=False),
+        sent_bytes=counters.total.sent_bytes,
+        received_bytes=counters.total.received_bytes,
+        synchronous=synchronous,
+        asynchronous=asynchronous,
+    )
+
+
+C = TypeVar("C", bound=Forked)
 
 
 class Database:
     """One pool of connections for any number of stores, asynchronous and synchronous ones, in one MySQL database.
 
+    The stores share its process caches too, so that a store may be made for each request.
+
     Each event loop has its own pool, and the threads of synchronous stores share one. The first connection is opened at
-    the first call. A forked process may use the database too, and opens its own connections.
+    the first call. A forked process may use the database too: it opens its own connections, and has its own caches.
 
     Args:
         where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of stores that are given here are the
@@ -44,6 +118,32 @@ class Database:
         self.config = _configure(where, options)
         self.counters = Counters()
         self.telemetry = Telemetry(self.config)
+        #: The recently used states of all stores; the parts of families share its limit.
+        self.states: LRUCache[Any] = LRUCache(self.config.cache_bytes)
+        self._caches: dict[Hashable, Forked] = {}
+        reset_at_fork(self)
+
+    def reset_in_child(self) -> None:
+        """After a fork: leave the parent's connections alone, and use no lock that one of its threads may hold."""
+        engines = vars(self)  # not the properties, which would create an engine
+        engines_made = [engines[name] for name in ("synchronous", "asynchronous") if name in engines]
+        for one in (self.counters, self.telemetry, self.states, *engines_made, *self._caches.values()):
+            one.reset_in_child()
+
+    def cache(self, key: Hashable, make: Callable[[], C]) -> C:
+        """Return a process cache, which all stores of this database share.
+
+        Args:
+            key: Its name, and everything on which the meaning of its entries depends except their own keys, such as the
+                tables' prefix and the encryption.
+            make: Makes the cache, at the first call.
+        """
+        found = self._caches.get(key)
+        return cast(C, self._caches.setdefault(key, make()) if found is None else found)
+
+    def embeddings(self, limit_bytes: int) -> LRUCache[Any]:
+        """Return the cache of embeddings with this limit, which all stores with the same limit share."""
+        return self.cache(("embeddings", limit_bytes), lambda: LRUCache(limit_bytes))
 
     @classmethod
     def embedded(cls, folder: str | Path, **options: Unpack[Keywords]) -> Self:
@@ -121,7 +221,8 @@ def share(
     """
     if isinstance(where, Database):
         shared: StoreKeywords = options  # options of a connection are refused with advice
-        return where, where.config.for_store(**shared) if options else where.config, False
+        # A copy, so that the `tenant_scope` of a store holds for this store only.
+        return where, where.config.for_store(**shared) if options else where.config.model_copy(), False
     database = Database(where, **options)
     return database, database.config, True
 

@@ -1,9 +1,10 @@
-"""Lossless JSON: checks values that JSON can represent exactly, and encodes and decodes them."""
+"""Lossless JSON: checks values that JSON can represent exactly, encodes and decodes them, and lists their texts."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
@@ -39,6 +40,9 @@ _DIGITS = b"0123456789"
 
 #: Two characters whose JSON escapes are those of the one character that they form together.
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+_WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
 
 
 def check_json_object(value: object, what: str) -> None:
@@ -275,3 +279,32 @@ def decode_json(text: bytes | bytearray) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise CorruptCheckpoint("A stored checkpoint is not readable JSON.") from None
+
+
+def strings_of(value: Any, most: int | None = None) -> list[str]:
+    """Return every text in a JSON value, in order, without keys.
+
+    Args:
+        value: The value.
+        most: Enough texts for this many characters; None for all.
+    """
+    found: list[str] = []
+    size = 0
+    pending = [iter((value,))]
+    while pending and (most is None or size <= most):
+        for part in pending[-1]:
+            if isinstance(part, str):
+                if part:
+                    found.append(part)
+                    size += len(part) + 1
+                    if most is not None and size > most:
+                        break
+            elif isinstance(part, Mapping):
+                pending.append(iter(part.values()))
+                break
+            elif isinstance(part, list) and not set(map(type, part)) <= _WITHOUT_TEXT:
+                pending.append(iter(part))
+                break
+        else:
+            pending.pop()
+    return found

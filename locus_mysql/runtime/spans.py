@@ -21,7 +21,7 @@ from opentelemetry.util.types import AttributeValue
 
 from ..config import ConnectionOptions, Endpoint
 from ..drivers.interface import ServerError
-from ..engine.at_fork import reset_at_fork
+from ..drivers.login.imports import imported_once
 from ..engine.execution import AsyncEngine, SyncEngine
 
 Engine = AsyncEngine | SyncEngine
@@ -45,8 +45,7 @@ class Instruments:
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider) -> None:
         self._watched: WeakKeyDictionary[Engine, ConnectionOptions] = WeakKeyDictionary()
-        self.reset_in_child()
-        reset_at_fork(self)
+        self._lock = threading.Lock()
         self._tracer = tracers.get_tracer(_SCOPE, schema_url=_SCHEMA)
         meter = meters.get_meter(_SCOPE, schema_url=_SCHEMA)
         self._duration = meter.create_histogram(
@@ -143,31 +142,16 @@ class Instruments:
         return totals
 
 
-class Making:
-    """The lock under which the process's instruments are created."""
-
-    def __init__(self) -> None:
-        self.reset_in_child()
-        reset_at_fork(self)
-
-    def reset_in_child(self) -> None:
-        """Like `Instruments.reset_in_child`."""
-        self.lock = threading.Lock()
-
-
-MAKING = Making()
-_made: Instruments | None = None
+@imported_once
+def _instruments() -> Instruments:
+    return Instruments(trace.get_tracer_provider(), metrics.get_meter_provider())
 
 
 def instruments() -> Instruments | None:
     """Return the process's instruments; None until the application has set a provider of spans or metrics."""
-    global _made
-    if _made is None:
-        tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
-        if _is_set(tracers) or _is_set(meters):
-            with MAKING.lock:
-                _made = _made or Instruments(tracers, meters)
-    return _made
+    if _is_set(trace.get_tracer_provider()) or _is_set(metrics.get_meter_provider()):
+        return _instruments()
+    return None
 
 
 def _is_set(provider: object) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import (
     Any,
@@ -38,8 +39,8 @@ from typing import (
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..drivers.registry import find_driver
-from ..engine.counters import Counters
 from ..errors import ConfigError
+from .arguments import tenant_scope
 from .database import Database, described
 from .sealing import fetching_keys, refuse_clear_tables
 
@@ -57,11 +58,11 @@ class HasSchema(Protocol):
 
 
 @runtime_checkable
-class CountsCache(Protocol):
-    """Operations with a cache of loaded data."""
+class HasCaches(Protocol):
+    """Operations with process caches."""
 
-    def count_in(self, counters: Counters) -> None:
-        """Count the cache's hits and misses in these counters."""
+    def attach(self, database: Database) -> None:
+        """Use the caches and the counters of a database, which all its stores share."""
 
 
 #: The class that holds the operations.
@@ -81,8 +82,8 @@ class Store(Generic[Ops]):
 
     def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
         refuse_clear_tables(operations.config, operations.schema)
-        if isinstance(operations, CountsCache):
-            operations.count_in(database.counters)
+        if isinstance(operations, HasCaches):
+            operations.attach(database)
         self._operations = operations
         self._owned = owned
         self.database = database
@@ -91,6 +92,17 @@ class Store(Generic[Ops]):
     def config(self) -> MySQLConfig:
         """The options in force."""
         return self._operations.config
+
+    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
+        """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant.
+
+        Raises:
+            InvalidInput: The tenant is not 1 to 128 characters.
+            ConfigError: All calls of this store belong to the tenant that it was made for, as with memU's records.
+        """
+        if getattr(self._operations, "of_one_tenant", False):
+            raise ConfigError(f"{type(self).__name__} has one tenant. Make another one, with tenant={tenant!r:.200}.")
+        return tenant_scope(self.config, tenant)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({described(self.config)}, tenant={self.config.tenant!r})"

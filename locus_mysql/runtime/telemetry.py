@@ -47,6 +47,11 @@ class Telemetry:
         if self._instruments is not None:
             self._instruments.watch(engine, self._config)
 
+    def reset_in_child(self) -> None:
+        """After a fork, replace the locks, which a thread of the parent may hold for ever."""
+        if self._instruments is not None:
+            self._instruments.reset_in_child()
+
     @property
     def wanted(self) -> bool:
         """Return whether calls are to be reported; if not, for the next `CHECK_EVERY_S`."""

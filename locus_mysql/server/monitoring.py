@@ -23,8 +23,7 @@ from ..engine.operation import Batch, Operation, fetch
 from ..errors import LocusMySQLError, PrivilegeMissing, SetupError
 from ..families.checkpoints.store import StoreOperations
 from ..families.registry import families
-from ..runtime.database import Database
-from ..runtime.stats import Stats
+from ..runtime.database import Database, Stats
 from .bodies import answer
 from .problems import Problem, problem_of, try_later
 from .routing import Authenticate, Endpoint

@@ -60,7 +60,7 @@ class Services:
         #: Names of families whose tables are known to exist.
         self._existing: set[str] = set()
         self.agents = AgentDictOperations(config)
-        self.agents.count_in(database.counters)
+        self.agents.attach(database)
         #: By tenant. Their number is limited by the number of tokens.
         self._of_tenants: dict[str, TenantStores] = {}
         _ = self.of(config.tenant).inspector  # imports the families' modules

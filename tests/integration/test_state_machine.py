@@ -436,7 +436,7 @@ class Stores(RuleBasedStateMachine):
 
     def _forget(self, store: SyncCheckpointStore) -> None:
         """Empty the caches, as after a restart."""
-        store._operations.checkpoints.context.cache.begin_empty()
+        store._operations.checkpoints.context.cache.reset_in_child()
 
     def _name(self) -> str:
         return f"save-{self.saves}-{secrets.token_hex(3)}"

@@ -23,7 +23,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.failures import GOODBYES
 from locus_mysql.drivers.wire import session
 from locus_mysql.engine.failures import ERROR_CLASSES, READ_ONLY
-from locus_mysql.runtime.stats import Stats
+from locus_mysql.runtime.database import Stats
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")))
@@ -164,7 +164,7 @@ def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
     found = {
         code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
     }
-    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "embed_texts", "database"}
+    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "embed_texts", "database", "tenant_scope"}
 
 
 @pytest.mark.parametrize("name", ["TranscriptStore", "SyncTranscriptStore"])
@@ -174,7 +174,7 @@ def test_the_table_of_methods_of_transcripts_is_the_store(name: str) -> None:
         for _, cell in rows(section("Methods", "docs/transcripts.md"))
         for method in cell.split(",")
     }
-    assert found == public(getattr(locus_mysql.transcripts, name)) - {"config", "close", "database"}
+    assert found == public(getattr(locus_mysql.transcripts, name)) - {"config", "close", "database", "tenant_scope"}
 
 
 def test_the_table_of_commands_is_the_command_line() -> None:

@@ -69,7 +69,6 @@ class AiomysqlDriver:
     """The driver ``aiomysql``."""
 
     name = "aiomysql"
-    library = "aiomysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """See `interface.Driver.connect`."""

@@ -71,7 +71,6 @@ class AsyncmyDriver:
     """The driver ``asyncmy``."""
 
     name = "asyncmy"
-    library = "asyncmy"
     blocks = False
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:

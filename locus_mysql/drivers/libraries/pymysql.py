@@ -61,7 +61,6 @@ class PyMySQLDriver:
     """The driver ``pymysql``."""
 
     name = "pymysql"
-    library = "pymysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
         """See `interface.Driver.connect`."""

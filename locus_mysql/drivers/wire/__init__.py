@@ -1,7 +1,6 @@
 """MySQL's protocol after the login. Imports no client library.
 
-`literals`, `protocol_commands`, `receive_buffer` and `results` convert statements and answers,
-without I/O. `adapter` is the base of connections; `blocking`, `awaited` (with `command_protocol`) and `threaded` are
-the three ways of waiting. `session` sets up a new session; `sockets` and `deadlines` limit and close sockets. Begin
-with `results`.
+`literals` and `results` convert statements and answers, without I/O. `adapter` is the base of connections; `blocking`,
+`awaited` and `threaded` are the three ways of waiting. `session` sets up a new session; `sockets` and `deadlines` limit
+and close sockets. Begin with `results`.
 """

@@ -15,9 +15,8 @@ from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
 from .deadlines import BoundedSocket
-from .protocol_commands import PING, QUIT, Command, query
-from .receive_buffer import ReceiveBuffer
-from .results import ErrorPacket, ResultReader, why_unexpected
+from .literals import PING, QUIT, Command, query
+from .results import ErrorPacket, ReceiveBuffer, ResultReader, why_unexpected
 from .sockets import guard_at_fork, shut, unread_check
 
 #: Maximum number of bytes read of unsolicited data.

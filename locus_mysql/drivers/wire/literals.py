@@ -1,4 +1,6 @@
-r"""Statements as the bytes of one query packet.
+r"""Statements as the bytes of one query packet, and the three commands that are sent after the login. No I/O.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html
 
 The libraries' own parameters are not used: aiomysql 0.3.2 fails on every ``bytes`` with PyMySQL 1.2.3 and later
 (https://github.com/aio-libs/aiomysql/issues/1080), PyMySQL sends bytes as hexadecimal (twice the size) and
@@ -23,8 +25,19 @@ if TYPE_CHECKING:
     from ...dialect.statement import Param, Statement
 
 
+from typing import NamedTuple
+
 #: The pieces of a longer statement are not cached: a long list of values rarely has the same length again.
 REMEMBERED_CHARACTERS = 65_536
+
+
+#: Upper estimate of the bytes of a query packet besides its text.
+_COMMAND_BYTES = 16
+
+#: The largest size that a header can announce. A longer packet is sent in parts, each after its own header.
+LARGEST_PART = 0xFF_FFFF
+
+_COM_QUERY = b"\x03"
 
 
 def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int) -> list[bytes]:
@@ -47,10 +60,6 @@ def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int
     if largest > limit_bytes:
         raise PacketTooLarge(largest + _COMMAND_BYTES, limit_bytes + _COMMAND_BYTES)
     return rendered
-
-
-#: Upper estimate of the bytes of a query packet besides its text.
-_COMMAND_BYTES = 16
 
 
 def literal(value: Param) -> bytes:
@@ -110,3 +119,39 @@ def _pieces(sql: str) -> tuple[bytes, ...]:
 
 
 _remembered_pieces = lru_cache(maxsize=256)(_pieces)
+
+
+class Command(NamedTuple):
+    """One command, as it is sent.
+
+    Args:
+        wire: The bytes, headers included.
+        answer_number: The number of the answer's first packet: numbering continues from the command's packets.
+    """
+
+    wire: bytes
+    answer_number: int
+
+
+#: The server answers with OK.
+PING = Command(b"\x01\0\0\0\x0e", 1)
+
+#: The server closes the connection.
+QUIT = Command(b"\x01\0\0\0\x01", 1)
+
+
+def query(statements: bytes) -> Command:
+    """Return the command that runs statements; `results.ResultReader` reads its answer."""
+    size = len(statements) + 1
+    if size < LARGEST_PART:
+        return Command(size.to_bytes(3, "little") + b"\0" + _COM_QUERY + statements, 1)
+    return _in_parts(_COM_QUERY + statements)
+
+
+def _in_parts(payload: bytes) -> Command:
+    wire = []
+    count = len(payload) // LARGEST_PART + 1  # a full last part is followed by an empty one
+    for number in range(count):
+        part = payload[number * LARGEST_PART : (number + 1) * LARGEST_PART]
+        wire += [len(part).to_bytes(3, "little"), bytes((number % 256,)), part]
+    return Command(b"".join(wire), count % 256)

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from ..interface import Result, Row, Value
-from .protocol_commands import LARGEST_PART
+from .literals import LARGEST_PART
 
 #: Numbers of the column types, https://dev.mysql.com/doc/dev/mysql-server/latest/field__types_8h.html
 _DECIMAL, _TINY, _SHORT, _LONG, _FLOAT, _DOUBLE, _TIMESTAMP, _LONGLONG, _INT24 = 0, 1, 2, 3, 4, 5, 7, 8, 9
@@ -30,6 +30,13 @@ _TEXT_OR_BYTES = frozenset(
     (_VARCHAR, _BIT, _VECTOR, _TINY_BLOB, _MEDIUM_BLOB, _LONG_BLOB, _BLOB, _VAR_STRING, _STRING, _GEOMETRY)
 )
 _BINARY = 63
+
+
+#: Size that a connection keeps between answers, in bytes: most answers fit.
+_KEPT_BYTES = 65_536
+
+#: There is always room for a whole TLS record, so that no part of one stays behind in the TLS layer.
+_ROOM_BYTES = 20_480
 
 
 def parse_datetime(text: str) -> datetime | str:
@@ -357,3 +364,42 @@ def _integer(data: Bytes, start: int) -> tuple[int, int]:
         raise ProtocolSurprise("a number that is none")
     end = start + 1 + (2, 3, 8)[first - _TWO_BYTES]
     return int.from_bytes(data[start + 1 : end], "little"), end
+
+
+class ReceiveBuffer:
+    """The buffer of one connection."""
+
+    def __init__(self) -> None:
+        self._buffer = memoryview(bytearray(_KEPT_BYTES))
+        self._have = 0
+
+    def room(self) -> memoryview:
+        """The free part of the buffer, for the bytes that arrive next."""
+        return self._buffer[self._have :]
+
+    def received(self, count: int, reader: ResultReader) -> bool:
+        """Read bytes that were put into `room`; return whether the answer is complete. Raises as `ResultReader.take`.
+
+        Args:
+            count: Their number.
+            reader: Reads the answer.
+        """
+        self._have += count
+        have, buffer = self._have, self._buffer
+        used = 0
+        if have >= reader.needed:
+            self._have = 0  # also if it raises
+            # Small values are cut out of bytes in less time than out of a buffer.
+            used = reader.take(bytes(buffer[:have]) if have <= _KEPT_BYTES else buffer[:have])
+        if reader.complete:
+            if len(buffer) > _KEPT_BYTES:
+                self._buffer = memoryview(bytearray(_KEPT_BYTES))
+            return True
+        rest = buffer[used:have]
+        room_for = max(reader.needed, have - used) + _ROOM_BYTES
+        if room_for > len(buffer):
+            self._buffer = memoryview(bytearray(room_for))
+        if used or self._buffer is not buffer:
+            self._buffer[: len(rest)] = rest
+        self._have = len(rest)
+        return False

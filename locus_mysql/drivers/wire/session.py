@@ -134,16 +134,6 @@ def variant(results: Sequence[Result]) -> Variant:
     return found
 
 
-def warning_about(text: str) -> str | None:
-    """Return a warning about a server for its user, by the version text of its greeting; None for most servers."""
-    if "vitess" not in text.lower():
-        return None
-    return (
-        "the server is Vitess, on which nothing was tested: a keyspace that is not sharded may work, a sharded one "
-        "refuses saves, as it supports LAST_INSERT_ID(expr) in SELECT only (docs/scaling.md)"
-    )
-
-
 def check_server_version(text: str) -> None:
     """Refuse a server by the version text of its greeting, before it is sent anything.
 

@@ -20,9 +20,9 @@ from ...drivers.interface import Driver, DriverError, Result, ServerError
 from ...errors import LocusMySQLError
 from ..commands import Close, CommandGenerator, Connection, Execute
 from ..failures import GIVEN_UP, NO_SEVERAL_STATEMENTS, READ_ONLY
+from ..operation import read_rows
 from ..passwords import open_connection
 from ..pool import ServerConnection, abort_all
-from ..rows import read_rows
 from .topology import (
     BRIEFLY_S,
     LeadsToSecondary,
@@ -48,6 +48,8 @@ class PrimaryConnection(ServerConnection):
         watch: Watches its calls.
     """
 
+    wraps = True
+
     def __init__(self, connection: Connection, endpoint: Endpoint, watch: Watch) -> None:
         super().__init__(connection, endpoint)
         self._watch = watch
@@ -71,6 +73,8 @@ class PrimaryConnection(ServerConnection):
 
 class RouterConnection(ServerConnection):
     """A connection through MySQL Router, which leads new connections to the primary."""
+
+    wraps = True
 
     def execute(self, statements: Sequence[Statement]) -> CommandGenerator[list[Result]]:
         """See `ServerConnection.execute`.

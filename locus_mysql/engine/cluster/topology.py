@@ -14,7 +14,7 @@ from ...config import ConnectionOptions, Endpoint
 from ...dialect import Statement
 from ...dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, VIEW, VIEW_TABLE, WRITES
 from ...drivers.interface import ConnectionLost, DriverError, Result, ServerError
-from ..rows import read_rows
+from ..operation import read_rows
 
 #: The primary is found: INFO. The primary has changed: WARNING.
 SERVERS = logging.getLogger("locus_mysql.servers")

@@ -7,17 +7,18 @@ from typing import Any
 from ...config import MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import LRUCache
+from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from .leases import Turns
 from .thread_cache import ThreadCache
 
-#: Ids chosen by callers that a store remembers at most.
+#: Ids chosen by callers that are remembered at most.
 KNOWN_IDS = 1_000
 
 
 class Context:
-    """The options of a store, its statements, and its cache of threads.
+    """The options of a store, its statements, and its caches, which it shares with other stores of its database.
 
     Args:
         config: The options.
@@ -27,7 +28,7 @@ class Context:
     def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
         self.config = config
         self.sql = dialect
-        self.cache = ThreadCache(config.cache_bytes)
+        self.cache = ThreadCache(LRUCache(config.cache_bytes))
         #: Ids chosen by callers that a save of this process stored or found to exist, or that it loaded, with their
         #: threads. The next save of such an id expects to replace it.
         self.known_ids: LRUCache[bool] = LRUCache(KNOWN_IDS)
@@ -36,3 +37,11 @@ class Context:
         #: Encrypts payloads; `Sealing.of` binds it to a tenant and a thread.
         self.sealing = Sealing(config.encryption, dialect.schema.family)
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        tables = self.sql.schema.family, self.config.table_prefix, self.config.encryption
+        self.counters = database.counters
+        self.cache = database.cache(("threads", tables), lambda: ThreadCache(database.states, tables))
+        self.known_ids = database.cache(("known ids", tables), lambda: LRUCache(KNOWN_IDS))
+        self.turns = database.cache(("turns", tables), Turns)

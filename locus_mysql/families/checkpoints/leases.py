@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.turns import Holder
-from ...engine.at_fork import reset_at_fork
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, TurnLost
 from .thread_cache import ThreadKey
@@ -74,19 +73,18 @@ class Lease:
             raise TurnLost(self.thread_id, "it was not renewed in time, or the thread was deleted")
 
 
-#: The turns of the running task or thread, inherited by its tasks; by the stores' own `Turns` and the thread.
+#: The turns of the running task or thread, inherited by its tasks; by the `Turns` of the tables and the thread.
 _entered: ContextVar[Mapping[tuple[object, ThreadKey], Lease]] = ContextVar("locus_mysql_turns")
 
 
 class Turns(Generic[L]):
-    """The turns of one store's operations: the turn of each call, and the locks by which a process waits in order.
+    """The turns on threads of a database: the turn of each call, and the locks by which a process waits in order.
 
     Callers in one process that wait for the same thread wait for a lock; only the first one polls the server.
     """
 
     def __init__(self) -> None:
         self.reset_in_child()
-        reset_at_fork(self)
 
     def reset_in_child(self) -> None:
         """After a fork, drop the locks: threads of the parent may hold them."""

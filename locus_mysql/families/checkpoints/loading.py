@@ -10,7 +10,7 @@ from ...dialect.checkpoints.loading import LineageRow
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
-from ...runtime.stats import STATES
+from ...runtime.database import STATES
 from .coding.codec import EncodedState
 from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, rows_needed
 from .coding.digests import hash_logs
@@ -31,7 +31,6 @@ class Loading:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._cache = context.cache
         self._sql = context.sql
 
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
@@ -48,7 +47,7 @@ class Loading:
     def load_row(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[LoadedRow | None]:
         """Return a state as `load` does, with the token of the checkpoint's row."""
         check_thread_id(thread_id)
-        before = self._cache.snapshot((tenant, thread_id))
+        before = self._context.cache.snapshot((tenant, thread_id))
         if checkpoint_id is None:
             known = yield from self._load_newest_known(tenant, thread_id, before)
             self._context.counters.look_up(STATES, hit=known is not None and before.held is not None)
@@ -80,7 +79,7 @@ class Loading:
         is_cached = before.state is not None and before.state.checkpoint_id == checkpoint_id
         if is_cached:
             # Any write that removes the id, or gives it to another state, changes the thread's version.
-            is_shared = self._cache.is_shared(before)
+            is_shared = self._context.cache.is_shared(before)
             known = None if is_shared else (yield from self._load_unchanged(tenant, thread_id, before))
             self._context.counters.look_up(STATES, hit=known is not None)
             if known is not None:
@@ -88,21 +87,21 @@ class Loading:
         rows = yield from self.named_rows(tenant, thread_id, checkpoint_id)
         if not rows:
             if is_cached:  # the next load of this id reads rows at once
-                self._cache.remember(key, before, before.with_state(None, before.stamp))
+                self._context.cache.remember(key, before, before.with_state(None, before.stamp))
             return None
         state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
         version = rows[0].version
         if version == lineage[0].token:  # the thread's last write was the save of this checkpoint
             self._remember_newest(tenant, thread_id, before, state, lineage, version, checkpoint_id)
         else:
-            self._cache.remember(key, before, before.after_loading(lineage, version))
+            self._context.cache.remember(key, before, before.after_loading(lineage, version))
         return state, lineage[0].token
 
     def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """Return the newest state without the cache."""
         rows = yield from self._rows(self._sql.loading.newest(tenant, thread_id), tenant, thread_id, None)
         if not rows:
-            self._cache.forget((tenant, thread_id), before)
+            self._context.cache.forget((tenant, thread_id), before)
             return None
         state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
         self._remember_newest(tenant, thread_id, before, state, lineage, rows[0].version)
@@ -147,7 +146,7 @@ class Loading:
         version, lineage, held = before.version, before.newest, before.held
         if version is None or not lineage:
             return None
-        if self._cache.is_shared(before):
+        if self._context.cache.is_shared(before):
             return None if held is None else (yield from self._load_since(tenant, thread_id, before, held))
         if held is not None:
             return (yield from self._load_unchanged(tenant, thread_id, before))
@@ -181,7 +180,7 @@ class Loading:
     ) -> None:
         hashed = hash_logs(state, before.state.hashed if before.state else {})
         kept = CachedState(state, hashed, checkpoint_id=checkpoint_id)
-        self._cache.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
+        self._context.cache.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
 
     def refresh(self, key: ThreadKey, before: Snapshot) -> Operation[Snapshot | None]:
         """Read a thread's newest checkpoint into the cache.
@@ -199,4 +198,4 @@ class Loading:
                 yield from self._load_newest(*key, before)
         except CorruptCheckpoint:
             return None
-        return self._cache.snapshot(key)
+        return self._context.cache.snapshot(key)

@@ -10,12 +10,11 @@ from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
 from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff, next_page
 from ...errors import LocusMySQLError
 from ...runtime.arguments import check_days
 from ...runtime.ledger import affected_rows
-from ...runtime.sampling import one_in
 from ..family import Count, Counts
 from .context import Context
 
@@ -47,7 +46,7 @@ class ThreadMaintenance:
 
     def __init__(self, context: Context) -> None:
         self._sql = context.sql
-        self._cache = context.cache
+        self._context = context
         self._ttl_us = context.ttl_us
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
@@ -156,7 +155,7 @@ class ThreadMaintenance:
         except Outdated:  # it was deleted or saved to meanwhile
             return 0
         finally:
-            self._cache.forget(key)
+            self._context.cache.forget(key)
         return results.rows(outcome_query)[0].outcome or 0
 
     def _remove_expired(self, tenant: str) -> Operation[int]:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...runtime.arguments import check_text, encode_metadata
-from ...runtime.matching import Containment
-from ...runtime.metadata_index import lookup_keys
+from ...runtime.matching import Containment, lookup_keys
 
 
 def lookup_text(key: object, value: Any) -> str:

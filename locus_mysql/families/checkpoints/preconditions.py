@@ -81,11 +81,11 @@ class Preconditions:
 
     def __init__(self, context: Context) -> None:
         self._sql = context.sql
-        self._turns = context.turns
+        self._context = context
 
     def in_turn(self, key: ThreadKey, condition: Precondition = NOTHING_EXPECTED) -> Precondition:
         """Return a condition, combined with the call's turn on the thread, if it is in one."""
-        lease = self._turns.of(key)
+        lease = self._context.turns.of(key)
         if lease is None:
             return condition
         lease.check()

@@ -19,7 +19,7 @@ class Removing:
     """
 
     def __init__(self, context: Context, preconditions: Preconditions) -> None:
-        self._cache = context.cache
+        self._context = context
         self._sql = context.sql
         self._preconditions = preconditions
 
@@ -57,7 +57,7 @@ class Removing:
                 yield from self._preconditions.check(key, condition)
             return False
         finally:
-            self._cache.forget(key)
+            self._context.cache.forget(key)
         if results.earlier_attempt is not None:
             return results.rows(outcome_query)[0].outcome == 1
         return results.of(lock).last_insert_id == 1
@@ -66,7 +66,7 @@ class Removing:
         threads, checkpoints, token = self._sql.threads, self._sql.checkpoints, os.urandom(16)
         key = (tenant, thread_id)
         condition = self._preconditions.in_turn(key)
-        before = self._cache.snapshot(key)
+        before = self._context.cache.snapshot(key)
         lock = threads.lock(tenant, thread_id, token, before.version or b"")
         clear_id = checkpoints.clear_id(tenant, thread_id, checkpoint_id)
         outcome_query = self._sql.ledger.find(tenant, token)
@@ -84,12 +84,14 @@ class Removing:
         except Outdated:
             if condition:
                 yield from self._preconditions.check(key, condition)
-            self._cache.forget(key, before)
+            self._context.cache.forget(key, before)
             return False
         if results.earlier_attempt is not None:
-            self._cache.forget(key)
+            self._context.cache.forget(key)
             return True
         unnamed = results.of(clear_id)
         version = token if results.of(lock).last_insert_id == 1 else None
-        self._cache.delete_checkpoint(key, before, unnamed.last_insert_id if unnamed.affected else None, version)
+        self._context.cache.delete_checkpoint(
+            key, before, unnamed.last_insert_id if unnamed.affected else None, version
+        )
         return unnamed.affected > 0

@@ -9,9 +9,8 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
-from ...engine.counters import Counters
 from ...engine.operation import Operation
-from ...runtime.arguments import check_thread_id
+from ...runtime.arguments import check_thread_id, tenant_of
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import awaited, blocking
@@ -47,19 +46,18 @@ class StoreOperations:
     def __init__(self, config: MySQLConfig, kind: Kind = "dicts") -> None:
         self.config = config
         self.kind = kind
-        self._tenant = config.tenant
         dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
     @property
     def tenant(self) -> str:
-        """The tenant of the threads."""
-        return self._tenant
+        """The tenant of the call's threads."""
+        return tenant_of(self.config)
 
-    def count_in(self, counters: Counters) -> None:
-        """See `CountsCache.count_in`."""
-        self.checkpoints.context.counters = counters
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.checkpoints.context.attach(database)
 
     def save(
         self,
@@ -91,7 +89,7 @@ class StoreOperations:
         """
         check_json_object(data, "The state")
         new = self.new(data, checkpoint_id, metadata)
-        return (yield from self.checkpoints.saving.save(self._tenant, thread_id, new, expecting(expected)))
+        return (yield from self.checkpoints.saving.save(tenant_of(self.config), thread_id, new, expecting(expected)))
 
     def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
         """Return the checkpoint to save for a state that JSON can represent."""
@@ -104,7 +102,7 @@ class StoreOperations:
 
     def thread_key(self, thread_id: str) -> ThreadKey:
         """Return the key of a thread: its tenant and its id."""
-        return self._tenant, check_thread_id(thread_id)
+        return self.tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """Return the state of a checkpoint, or of the newest of a thread; None if there is none.
@@ -113,24 +111,24 @@ class StoreOperations:
             CorruptCheckpoint: One of its rows was changed or is missing, or its content is not a state. The error names
                 the row and the thread.
         """
-        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
+        found = yield from self.checkpoints.loading.load(self.tenant, thread_id, checkpoint_id)
         return None if found is None else decode_state_text(found.text(), thread_id)
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Return whether a thread has this checkpoint, or any."""
-        return (yield from self.checkpoints.queries.exists(self._tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.queries.exists(self.tenant, thread_id, checkpoint_id))
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one."""
-        return (yield from self.checkpoints.removing.delete(self._tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.removing.delete(self.tenant, thread_id, checkpoint_id))
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Return the ids of a thread's checkpoints, newest first."""
-        return (yield from self.checkpoints.queries.list_checkpoints(self._tenant, thread_id, limit))
+        return (yield from self.checkpoints.queries.list_checkpoints(self.tenant, thread_id, limit))
 
     def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """Return a thread's checkpoints with id, parent's id, time, stored bytes and metadata; newest first."""
-        return (yield from self.checkpoints.queries.history(self._tenant, thread_id, limit))
+        return (yield from self.checkpoints.queries.history(self.tenant, thread_id, limit))
 
     def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
         """Return the ids of threads, most recently saved first.
@@ -140,11 +138,11 @@ class StoreOperations:
             pattern: A glob: ``*`` matches any text, ``?`` one character, anything else itself.
             offset: The number of threads to skip.
         """
-        return (yield from self.checkpoints.queries.list_threads(self._tenant, limit, pattern, offset))
+        return (yield from self.checkpoints.queries.list_threads(self.tenant, limit, pattern, offset))
 
     def count(self, pattern: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob."""
-        return (yield from self.checkpoints.queries.count(self._tenant, pattern))
+        return (yield from self.checkpoints.queries.count(self.tenant, pattern))
 
     def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints, on the server; False if there is none.
@@ -152,11 +150,11 @@ class StoreOperations:
         Raises:
             ThreadExists: The destination has checkpoints; nothing was changed.
         """
-        return (yield from self.checkpoints.whole_threads.copy(self._tenant, source_thread_id, dest_thread_id))
+        return (yield from self.checkpoints.whole_threads.copy(self.tenant, source_thread_id, dest_thread_id))
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[CheckpointInfo | None]:
         """Return id, metadata and time of a checkpoint, or of the newest of a thread; None if there is none."""
-        return (yield from self.checkpoints.queries.get_metadata(self._tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.queries.get_metadata(self.tenant, thread_id, checkpoint_id))
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
@@ -164,7 +162,7 @@ class StoreOperations:
         Containment is that of MySQL's ``JSON_CONTAINS``: a list contains each of its elements, and lists of them; an
         object contains objects with some of its pairs; any other value contains equal values.
         """
-        return (yield from self.checkpoints.queries.query_by_metadata(self._tenant, key, value, limit))
+        return (yield from self.checkpoints.queries.query_by_metadata(self.tenant, key, value, limit))
 
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Return checkpoints that contain words of a query, best first, the newest of equals first.
@@ -172,7 +170,7 @@ class StoreOperations:
         The score, above 0 to 1, depends on which of the words a text holds, not on how often; the rarer a word is among
         the tenant's hits of this query, the more it counts. Words under three letters are not found.
         """
-        return (yield from self.checkpoints.queries.search(self._tenant, query, limit))
+        return (yield from self.checkpoints.queries.search(self.tenant, query, limit))
 
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Return threads whose newest state has a value under a top-level key, by MySQL's ``JSON_CONTAINS``.
@@ -183,11 +181,11 @@ class StoreOperations:
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
-        return (yield from self.checkpoints.queries.search_data(self._tenant, path, value, limit))
+        return (yield from self.checkpoints.queries.search_data(self.tenant, path, value, limit))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return the newest checkpoint of each thread, most recently saved first."""
-        return (yield from self.checkpoints.queries.list_with_metadata(self._tenant, limit))
+        return (yield from self.checkpoints.queries.list_with_metadata(self.tenant, limit))
 
     def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
         """Estimate the number of threads that match a glob, from at most 5,000 of them; `count` counts all.
@@ -199,11 +197,11 @@ class StoreOperations:
         Returns:
             A `CountEstimate`: ``number``, ``at_least`` and ``exact``.
         """
-        return (yield from self.checkpoints.estimates.estimate_count(self._tenant, pattern))
+        return (yield from self.checkpoints.estimates.estimate_count(self.tenant, pattern))
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[DiskUsage]:
         """Return the bytes that a thread, or all threads, take on the server, without indexes."""
-        return (yield from self.checkpoints.queries.get_disk_usage(self._tenant, thread_id))
+        return (yield from self.checkpoints.queries.get_disk_usage(self.tenant, thread_id))
 
     def health_check(self) -> Operation[Health]:
         """Ask the server for its version and time."""
@@ -215,11 +213,11 @@ class StoreOperations:
         A thread that was not saved since is deleted; others always keep their newest checkpoint. Locks one thread at a
         time, so writers wait for one thread at most.
         """
-        return (yield from self.checkpoints.maintenance.vacuum(self._tenant, older_than_days))
+        return (yield from self.checkpoints.maintenance.vacuum(self.tenant, older_than_days))
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all threads of the tenant; returns the number of checkpoints."""
-        return (yield from self.checkpoints.maintenance.forget_tenant(self._tenant))
+        return (yield from self.checkpoints.maintenance.forget_tenant(self.tenant))
 
 
 class CheckpointStore(AsyncTurns[StoreOperations]):

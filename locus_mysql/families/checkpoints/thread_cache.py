@@ -10,9 +10,10 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import NamedTuple, TypeAlias
 
-from ...engine.at_fork import reset_at_fork
+from ...lru_cache import LRUCache
 from .coding.codec import EncodedState
 from .coding.delta import Held, Lineage, follows
 from .coding.digests import HashedLogs, size_bytes
@@ -133,30 +134,29 @@ class ThreadCache:
     """Snapshots of recently used threads.
 
     Args:
-        limit_bytes: Maximum memory of cached states; the least recently used are dropped first, and one that is larger
-            by itself is not cached.
+        states: Keeps the newest states. It may drop any of them.
+        owner: Distinguishes the states of these threads there.
         limit: Maximum number of cached threads.
         unpacked: Maximum number of threads that are kept unpacked.
     """
 
-    def __init__(self, limit_bytes: int, limit: int = THREADS_REMEMBERED, unpacked: int = THREADS_UNPACKED) -> None:
-        self._limit_bytes = limit_bytes
+    def __init__(
+        self,
+        states: LRUCache[CachedState],
+        owner: Hashable = None,
+        limit: int = THREADS_REMEMBERED,
+        unpacked: int = THREADS_UNPACKED,
+    ) -> None:
+        self._states = states
+        self._owner = owner
         self._limit = limit
         self._unpacked = min(unpacked, limit)
-        self.begin_empty()
-        reset_at_fork(self)
+        self.reset_in_child()
 
     def reset_in_child(self) -> None:
-        """After a fork, clear the cache. A thread of the parent may hold the lock for ever."""
-        self.begin_empty()
-
-    def begin_empty(self) -> None:
-        """Drop everything, and replace the lock."""
+        """Drop all snapshots, and replace the lock: after a fork, a thread of the parent may hold it for ever."""
         self._threads: OrderedDict[ThreadKey, Snapshot] = OrderedDict()
         self._packed: OrderedDict[ThreadKey, bytes] = OrderedDict()
-        # Each with its size.
-        self._states: OrderedDict[ThreadKey, tuple[CachedState, int]] = OrderedDict()
-        self._states_bytes = 0
         self._stamps = 0
         self._shared = False
         self._forgettings = 0
@@ -166,11 +166,8 @@ class ThreadCache:
         """Return the cached snapshot of a thread."""
         with self._lock:
             known = self._known(key)
-            cached = self._states.get(key)
-            if cached is None:
-                return known
-            self._states.move_to_end(key)
-            return known.with_state(cached[0], known.stamp)
+            state = self._states.get((self._owner, key)) if known.stamp > 0 else None
+            return known if state is None else known.with_state(state, known.stamp)
 
     def remember(self, key: ThreadKey, before: Snapshot, after: Snapshot) -> None:
         """Store a snapshot in place of the one that an operation began with.
@@ -203,8 +200,7 @@ class ThreadCache:
                 self._forgettings += 1
                 return
             unchanged = known.stamp == before.stamp
-            cached = self._states.get(key)
-            known = known._replace(state=None if cached is None else cached[0])
+            known = known._replace(state=self._states.get((self._owner, key)))
             self._put(key, known.after_delete(seq, version if unchanged else None))
 
     def forget(self, key: ThreadKey, before: Snapshot | None = None) -> None:
@@ -220,7 +216,7 @@ class ThreadCache:
             self._forgettings += 1
             self._threads.pop(key, None)
             self._packed.pop(key, None)
-            self._drop_state(key)
+            self._states.pop((self._owner, key))
 
     def _known(self, key: ThreadKey) -> Snapshot:
         """Return the cached snapshot of a thread, without its state. An unknown thread has a stamp below 1."""
@@ -244,19 +240,11 @@ class ThreadCache:
             self._packed[oldest] = pickle.dumps(unused, pickle.HIGHEST_PROTOCOL)
         while len(self._threads) + len(self._packed) > self._limit:
             forgotten, _ = self._packed.popitem(last=False)
-            self._drop_state(forgotten)
-        self._drop_state(key)
-        size_bytes = 0 if snapshot.state is None else snapshot.state.size_bytes
-        if snapshot.state is not None and size_bytes <= self._limit_bytes:
-            self._states[key] = snapshot.state, size_bytes
-            self._states_bytes += size_bytes
-            while self._states_bytes > self._limit_bytes:
-                self._drop_state(next(iter(self._states)))
-
-    def _drop_state(self, key: ThreadKey) -> None:
-        dropped = self._states.pop(key, None)
-        if dropped is not None:
-            self._states_bytes -= dropped[1]
+            self._states.pop((self._owner, forgotten))
+        if snapshot.state is None:
+            self._states.pop((self._owner, key))
+        else:
+            self._states.put((self._owner, key), snapshot.state, snapshot.state.size_bytes)
 
 
 def _is_later(one: Snapshot, other: Snapshot) -> bool:

@@ -37,7 +37,6 @@ class WholeThreads:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._cache = context.cache
         self._sql = context.sql
         self._ttl_us = context.ttl_us
 
@@ -100,7 +99,7 @@ class WholeThreads:
         except Outdated:
             return False
         finally:
-            self._cache.forget((tenant, destination))
+            self._context.cache.forget((tenant, destination))
         return True
 
     def _resealed(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow]) -> Iterator[Statement]:
@@ -148,7 +147,7 @@ class WholeThreads:
                 )
             except Outdated:
                 continue
-            self._cache.forget((tenant, thread_id))
+            self._context.cache.forget((tenant, thread_id))
             return
         raise Unavailable(f"Thread {thread_id!r} was saved during every attempt; try again when nothing writes to it.")
 

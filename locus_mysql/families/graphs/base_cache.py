@@ -8,10 +8,11 @@ load compares the cached parts with the checkpoint's own list of parts and their
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import CachePart, LRUCache
+from ...runtime.database import Database
 from .chains import Stored
 from .records import Base, LabelledValue
 from .statements.tables import LAG_S
@@ -41,7 +42,14 @@ class BaseCache:
         self._epochs: LRUCache[bytes] = LRUCache(_MARKS_BYTES // 4)
         self._locked_at: LRUCache[float] = LRUCache(_MARKS_BYTES // 4)
         self._bases: LRUCache[Base] = LRUCache(_MARKS_BYTES)
-        self._bodies: LRUCache[Mapping[str, Body]] = LRUCache(cache_bytes)
+        self._bodies: LRUCache[Mapping[str, Body]] | CachePart[Mapping[str, Body]] = LRUCache(cache_bytes)
+
+    def attach(self, database: Database, tables: Hashable) -> None:
+        """Use the caches of a database for these tables, which all its stores share."""
+        self._epochs = database.cache(("graphs' epochs", tables), lambda: self._epochs)
+        self._locked_at = database.cache(("graphs' locks", tables), lambda: self._locked_at)
+        self._bases = database.cache(("graphs' bases", tables), lambda: self._bases)
+        self._bodies = CachePart(database.states, ("graphs", tables))
 
     def epoch(self, key: Key) -> bytes | None:
         """Return the epoch of a thread, if it is known."""

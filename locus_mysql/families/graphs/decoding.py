@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
-from ...engine.rows import read_rows
+from ...engine.operation import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys

@@ -8,8 +8,7 @@ from typing import Any
 
 from ...dialect import Query
 from ...dialect.dialect import Dialect
-from ...engine.operation import Operation, fetch
-from ...engine.rows import read_rows
+from ...engine.operation import Operation, fetch, read_rows
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache

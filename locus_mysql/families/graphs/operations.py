@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 from ...config import MySQLConfig
 from ...dialect.like import like
 from ...engine.operation import Operation, fetch
-from ...runtime.arguments import check_days
+from ...runtime.arguments import Tenancy, check_days, tenant_scope
+from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from ...runtime.stores import AsyncStore, SyncStore
-from ...runtime.tenancy import Tenancy
 from ..family import Count, Counts
 from .base_cache import BaseCache
 from .loading import Loading
@@ -35,13 +35,17 @@ class GraphOperations:
         #: The tables.
         self.sql = graph_dialect(config.table_prefix)
         sealing = Sealing(config.encryption, self.sql.schema.family)
-        cache = BaseCache(config.cache_bytes)
+        self._cache = cache = BaseCache(config.cache_bytes)
         #: Storing checkpoints and writes.
         self.saving = Saving(config, self.sql, cache)
         #: Reading them.
         self.loading = Loading(self.sql, cache, sealing)
         #: Removing them, and copying threads.
         self.removing = Removing(config, self.sql, cache)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._cache.attach(database, (self.config.table_prefix, self.config.encryption))
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
@@ -111,9 +115,13 @@ class GraphsOfTenants:
 
     def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None = None) -> None:
         self.config = config
-        self.tenancy = Tenancy(config.tenant, tenant_of)
+        self.tenancy = Tenancy(config, tenant_of)
         self.graphs = GraphOperations(config)
         self.schema = self.graphs.sql.schema
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.graphs.attach(database)
 
 
 #: The class that holds the operations.
@@ -126,8 +134,8 @@ class Tenanted(Generic[Ops]):
     _operations: Ops
 
     def tenant(self, tenant: str) -> AbstractContextManager[None]:
-        """Calls inside ``with saver.tenant("acme"):`` belong to this tenant."""
-        return self._operations.tenancy.scope(tenant)
+        """Calls inside ``with saver.tenant("acme"):`` belong to this tenant: a short name of `tenant_scope`."""
+        return tenant_scope(self._operations.config, tenant)
 
     def ddl(self) -> list[str]:
         """Return the statements that create the tables, for a migration."""

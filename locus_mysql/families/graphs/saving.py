@@ -13,11 +13,10 @@ from ...dialect import Query, Statement
 from ...dialect.dialect import Dialect
 from ...dialect.ledger import FORGOTTEN_AT_ONCE, RETENTION_S
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
 from ...records.ledger import FORGET_OLD
-from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache

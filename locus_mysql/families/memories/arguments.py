@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InvalidInput
-from ...runtime.json_strings import strings_of
+from ...runtime.exact_json import strings_of
 
 #: MySQL reads JSON that is nested at most 100 deep.
 DEPTH_LIMIT = 90

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from ...engine.operation import Batch, Operation, fetch
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import CachePart, LRUCache
+from ...runtime.database import Database
 from .sealed_items import SealedItems
 from .statements.dialect import MemoryDialect, Range
 from .statements.vectors import SIZE, EmbeddingRow, StateRow, range_state, whole_range
@@ -139,8 +140,14 @@ class CachedRanges:
         self._model = model
         self._sealed = sealed
         self._limit_bytes = limit_bytes
-        self._ranges: LRUCache[CachedRange] = LRUCache(limit_bytes)
+        self._ranges: LRUCache[CachedRange] | CachePart[CachedRange] = LRUCache(limit_bytes)
         self._is_small: LRUCache[bool] = LRUCache(_SEARCHED_REMEMBERED)
+
+    def attach(self, database: Database, tables: Hashable) -> None:
+        """Use the caches of a database. All stores with the same limit share it, whatever their tables and models."""
+        own = tables, self._model
+        self._ranges = CachePart(database.embeddings(self._limit_bytes), own)
+        self._is_small = database.cache(("searched ranges", own), lambda: self._is_small)
 
     def get(self, tenant: str, where: Range) -> CachedRange | None:
         """Return a range; None if it is not in memory."""

@@ -7,7 +7,7 @@ into memory if it fits, and each search asks whether it has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TypeAlias
@@ -18,7 +18,7 @@ from ...engine.logs import CALLS
 from ...engine.operation import Batch, Operation, Results, fetch
 from ...engine.retry import Backoff, next_page
 from ...runtime.damaged_rows import readable
-from ...runtime.stats import EMBEDDINGS
+from ...runtime.database import EMBEDDINGS, Database
 from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey
 from .records import Hits, MemoryHit, item_of
 from .sealed_items import SealedItems, unchecked_embedding
@@ -168,6 +168,11 @@ class NearestOperations:
         self._has_logged_others = False
         self._ranges = CachedRanges(sql, cache_bytes, sealed, self._model)
         self.counters = Counters()
+
+    def attach(self, database: Database, tables: Hashable) -> None:
+        """Use the cache and the counters of a database, which all its stores share."""
+        self.counters = database.counters
+        self._ranges.attach(database, tables)
 
     def nearest(self, search: NearestSearch) -> Operation[Hits]:
         """Return the items whose embeddings are nearest; of several embeddings of an item, the nearest is used."""

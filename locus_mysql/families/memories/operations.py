@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...engine.counters import Counters
 from ...errors import InvalidInput
+from ...runtime.arguments import tenant_of
+from ...runtime.database import Database
 from .arguments import check_count, searched_text
 from .embedding import EmbedFunction, EmbedTexts, Procedure
 from .embedding_options import EmbeddingOptions
@@ -63,7 +64,6 @@ class MemoryOperations:
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions | None = None) -> None:
         self.config = config
-        self.tenant = config.tenant
         self.options = options or EmbeddingOptions()
         self.sql = dialect_of(config)
         self.schema = self.sql.schema
@@ -74,6 +74,11 @@ class MemoryOperations:
         self.nearest = NearestOperations(self.sql, self.options.vector_cache_bytes, self.sealed, self.options.model)
         self.searching = SearchingOperations(self.reading, self.nearest)
         self.moving = MovingOperations(config, self.sql)
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the call's items."""
+        return tenant_of(self.config)
 
     @property
     def items(self) -> MemoryOperations:
@@ -90,9 +95,9 @@ class MemoryOperations:
         """The width of embeddings; None for a store without embeddings."""
         return self.options.dims
 
-    def count_in(self, counters: Counters) -> None:
-        """Count the cache's hits and misses in these counters."""
-        self.nearest.counters = counters
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.nearest.attach(database, (self.config.table_prefix, self.config.encryption, self.options.dims))
 
     def put(
         self,

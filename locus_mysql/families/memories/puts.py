@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 from ...config import MySQLConfig
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
-from ...runtime.json_strings import strings_of
+from ...runtime.arguments import tenant_of
+from ...runtime.exact_json import strings_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
 from .embedding import EmbedTexts, Procedure, digest_of
 from .embedding_options import WHOLE, EmbeddingOptions, check_path, texts_at
@@ -156,7 +157,7 @@ class ItemEncoder:
         """Return the stored embeddings of these items by the digests of their texts."""
         dims, model = dims_needed(self._options.dims), model_number(self._options.model)
         keys = list({(item.row.path, item.row.key) for item in items if item.texts})
-        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys)
+        stored: dict[bytes, bytes] = yield self._writing.known_vectors(tenant_of(self._config), keys)
         return {
             digest: encode_vector(decode_vector(raw), dims, model=model)
             for digest, raw in stored.items()

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from ...engine.operation import Operation
+from ...engine.operation import Operation, gather
 from ...errors import InvalidInput
-from ...runtime.gather import gather
 from .arguments import check_count, check_score, check_text
 from .nearest import NearestOperations, NearestSearch
 from .reading import ReadingOperations

@@ -11,12 +11,11 @@ from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...records import ledger
 from ...runtime.damaged_rows import readable
-from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .sealed_items import SealedItems
 from .statements import items as of_items

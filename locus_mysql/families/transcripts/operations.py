@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from ...config import MySQLConfig
 from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...records import ledger
-from ...runtime.arguments import check_each, check_limit
-from ...runtime.sampling import one_in
+from ...runtime.arguments import check_each, check_limit, tenant_of
+from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from . import coding
 from .coding import ID_BYTES, check_name, decoded, item_of, row_key, transcript_of
@@ -46,9 +46,16 @@ class TranscriptOperations:
         self.config = config
         self.sql = transcript_dialect(config.table_prefix)
         self.schema = self.sql.schema
-        self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._writing = WritingOperations(config, self.sql)
+
+    @property
+    def _tenant(self) -> str:
+        return tenant_of(self.config)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._writing.attach(database)
 
     def append(
         self,

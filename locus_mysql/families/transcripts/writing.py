@@ -12,11 +12,12 @@ from ...dialect.dialect import Dialect
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
+from ...lru_cache import LRUCache
 from ...records import ledger
 from ...records.framing import Frame
-from ...runtime.arguments import check_each, check_limit, check_type
+from ...runtime.arguments import check_each, check_limit, check_type, tenant_of
+from ...runtime.database import Database
 from ...runtime.exact_json import decode_json
-from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .coding import (
     ID_BYTES,
@@ -76,7 +77,7 @@ class PlannedWrite:
     """
 
     def __init__(self, config: MySQLConfig, write: Write, sealing: Sealing) -> None:
-        self.key = row_key(config.tenant, write.key)
+        self.key = row_key(tenant_of(config), write.key)
         if write.expected is not None:
             check_limit(write.expected, "expected", most=2**63 - 1)
         self.write = write
@@ -241,6 +242,12 @@ class WritingOperations:
         self._known: LRUCache[KnownHeader] = LRUCache(HEADERS_BYTES)
         self._last_seqs: LRUCache[int] = LRUCache(HEADERS_BYTES)
         self._sealing = Sealing(config.encryption, sql.schema.family)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        tables = self.config.table_prefix, self.config.encryption
+        self._known = database.cache(("transcripts' headers", tables), lambda: self._known)
+        self._last_seqs = database.cache(("transcripts' last seqs", tables), lambda: self._last_seqs)
 
     def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
         """Carry out writes to several transcripts, all or nothing; see `TranscriptOperations.write`."""

@@ -46,6 +46,10 @@ class SessionOperations:
         self._transcripts = TranscriptOperations(config)
         self.schema = self._transcripts.schema
 
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._transcripts.attach(database)
+
     def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> Operation[None]:
         """Store entries at the end of a transcript, all or none.
 

@@ -16,7 +16,6 @@ from google.genai.types import Content
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...engine.counters import Counters
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
@@ -72,9 +71,9 @@ class MemoryServiceOperations:
         """The embed function, if there is one."""
         return self.items.embed
 
-    def count_in(self, counters: Counters) -> None:
-        """Count the cache's hits and misses in these counters."""
-        self.items.count_in(counters)
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.items.attach(database)
 
     def add_session_to_memory(self, session: Session) -> Procedure[None]:
         """Synchronise a session's memories with its events with text: add missing memories, remove all others.

@@ -20,14 +20,14 @@ from google.adk.sessions.session import Session
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...engine.operation import Operation
+from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
-from ...runtime.gather import gather
 from ...runtime.stores import AsyncStore, awaited
 from .events import (
     KIND,
@@ -75,9 +75,13 @@ class SessionOperations:
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
         self._transcripts = TranscriptOperations(config)
-        #: The secrets of apps, from which ids of encrypted events are derived.
-        self._secrets: dict[str, bytes] = {}
+        #: The secrets of apps by tenant and name, from which ids of encrypted events are derived.
+        self._secrets: dict[tuple[str, str], bytes] = {}
         self.schema = self._transcripts.schema
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._transcripts.attach(database)
 
     def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
@@ -98,7 +102,7 @@ class SessionOperations:
         session_id = (session_id or "").strip() or platform_uuid.new_uuid()
         key, changes = session_key(app_name, user_id, session_id), changes_in(json_of_state(state))
         for shared in (app_key(app_name), user_key(app_name, user_id)):
-            row_key(self.config.tenant, shared)  # raises for an id that cannot be stored, before anything is stored
+            row_key(tenant_of(self.config), shared)  # raises for an id that cannot be stored, before anything is stored
         now = platform_time.get_time()
         writes = [
             Write(key, header=Header(changes.session, tag=repr(now), scope=user_id), expected=0),
@@ -215,7 +219,7 @@ class SessionOperations:
         )
         changes = changes_in(content.get("actions", {}).get("stateDelta") or {})
         secret = (yield from self._secret(session.app_name)) if self.config.encryption else None
-        item = NewItem(content, item_id_of(event, content, self.config.tenant, key, secret))
+        item = NewItem(content, item_id_of(event, content, tenant_of(self.config), key, secret))
         writes = [
             Write(
                 key, [item], fold=_update(changes.session), tag=repr(float(event.timestamp)), expected=marker.revision
@@ -233,7 +237,8 @@ class SessionOperations:
     def _secret(self, app_name: str) -> Operation[bytes]:
         """Return an app's secret, which is stored by the first call."""
         key, backoff = secret_key(app_name), Backoff(f"The secret of app {app_name!r} was neither found nor stored")
-        while app_name not in self._secrets:
+        place = tenant_of(self.config), app_name
+        while place not in self._secrets:
             stored = yield from self._transcripts.get(key)
             if stored is None:
                 backoff.check()
@@ -241,8 +246,8 @@ class SessionOperations:
                 with suppress(VersionConflict):  # another process stored one
                     yield from self._transcripts.write([new])
             else:
-                self._secrets[app_name] = bytes.fromhex(_state(stored)["secret"])
-        return self._secrets[app_name]
+                self._secrets[place] = bytes.fromhex(_state(stored)["secret"])
+        return self._secrets[place]
 
     def _after_conflict(
         self, key: TranscriptKey, session: Session, item: NewItem, marker: Marker

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ormsgpack
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
@@ -19,7 +19,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 from ...families.graphs.values import EncodedValue, Grown
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import CachePart, LRUCache
 
 #: The classes that are handled here, by module and name as in the bytes; subclasses are not.
 MESSAGES = {(one.__module__, one.__name__): one for one in (AIMessage, HumanMessage, SystemMessage, ToolMessage)}
@@ -92,6 +92,10 @@ class _NotMsgpack(Exception):
     """The serialiser chose another kind for some messages, such as pickle."""
 
 
+#: Where the pieces of recently encoded lists are kept.
+_Recent: TypeAlias = "LRUCache[Mapping[tuple[int, int], Piece]] | CachePart[Mapping[tuple[int, int], Piece]]"
+
+
 class MessagePieces:
     """A cache of recently encoded lists of messages, in pieces with a fingerprint each.
 
@@ -100,11 +104,11 @@ class MessagePieces:
     hold anything else are encoded again each time. Object identity would not do, as messages are mutable.
 
     Args:
-        cache_bytes: The size of the cache.
+        recent: Keeps the pieces.
     """
 
-    def __init__(self, cache_bytes: int) -> None:
-        self._recent: LRUCache[Mapping[tuple[int, int], Piece]] = LRUCache(cache_bytes)
+    def __init__(self, recent: _Recent) -> None:
+        self._recent = recent
 
     def dump(self, serde: SerializerProtocol, key: tuple[str, ...], value: Any) -> EncodedValue | Grown:
         """Encode a value, with the bytes of ``serde.dumps_typed``.
@@ -116,14 +120,17 @@ class MessagePieces:
         """
         if not _is_long_conversation(value) or _hook_of(serde) is None:
             return EncodedValue(*serde.dumps_typed(value))
-        before = self._recent.get(key) or {}
+        place = type(serde), key  # savers of one database share the cache
+        before = self._recent.get(place) or {}
         try:
             pieces = {
                 bounds: _piece(serde, value[slice(*bounds)], before.get(bounds)) for bounds in _bounds(len(value))
             }
         except _NotMsgpack:
             return EncodedValue(*serde.dumps_typed(value))
-        self._recent.put(key, pieces, sum(len(piece.fingerprint or b"") + len(piece.data) for piece in pieces.values()))
+        self._recent.put(
+            place, pieces, sum(len(piece.fingerprint or b"") + len(piece.data) for piece in pieces.values())
+        )
         return Grown("msgpack", _array_header(len(value)), tuple(piece.data for piece in pieces.values()))
 
 

@@ -30,8 +30,9 @@ from ...families.graphs.operations import GraphOperations, GraphsOfTenants
 from ...families.graphs.records import LoadedGraphCheckpoint
 from ...families.graphs.statements.threads import ThreadPosition
 from ...families.graphs.values import EncodedValue, Grown
-from ...runtime.arguments import check_text, check_thread_id
-from ...runtime.tenancy import Tenancy
+from ...lru_cache import CachePart, LRUCache
+from ...runtime.arguments import Tenancy, check_text, check_thread_id
+from ...runtime.database import Database
 from . import coding
 from .messages import MessagePieces
 
@@ -205,7 +206,12 @@ class LangGraphOperations(GraphsOfTenants):
         super().__init__(config, tenant_of)
         #: Turns values into bytes and back.
         self.serde: SerializerProtocol = BaseCheckpointSaver.serde
-        self._pieces = MessagePieces(config.cache_bytes)
+        self._pieces = MessagePieces(LRUCache(config.cache_bytes))
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        super().attach(database)
+        self._pieces = MessagePieces(CachePart(database.states, ("messages", self.config.table_prefix)))
 
     def with_serde(self, serde: SerializerProtocol) -> Self:
         """Return the same operations with another serialiser."""

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Self, Unpack, cast
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
@@ -130,6 +131,10 @@ class AsyncMySQLStore(BaseStore):
         """
         async with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
+
+    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
+        """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant."""
+        return self._items.tenant_scope(tenant)
 
     async def setup(self) -> None:
         """Create missing tables. The first call of any other method does the same."""
@@ -260,6 +265,10 @@ class MySQLStore(BaseStore):
         """
         with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
+
+    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
+        """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant."""
+        return self._items.tenant_scope(tenant)
 
     def setup(self) -> None:
         """Create missing tables. The first call of any other method does the same."""

@@ -26,7 +26,7 @@ from langgraph.store.base import (
 )
 
 from ...config import MySQLConfig
-from ...engine.operation import Batch, Operation
+from ...engine.operation import Batch, Operation, gather
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
 from ...families.memories.embedding import EmbedTexts, Procedure
@@ -40,7 +40,6 @@ from ...families.memories.records import MemoryHit, MemoryItem
 from ...families.memories.statements.dialect import ItemKey, Range
 from ...families.memories.statements.filters import OPERATORS, ItemFilter, compile_filter
 from ...families.memories.vectors.scoring import QueryVector
-from ...runtime.gather import gather
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 #: A condition that no value fulfils.

@@ -120,7 +120,7 @@ class AgentDictOperations(StoreOperations):
     def of_tenant(self, tenant: str) -> Self:
         """Return the operations for another tenant. They share the cache of threads, with entries per tenant."""
         other = copy.copy(self)
-        other._tenant = check_tenant(tenant)
+        other.config = self.config.model_copy(update={"tenant": check_tenant(tenant)})
         return other
 
     def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
@@ -175,20 +175,20 @@ class AgentDictOperations(StoreOperations):
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
         try:
-            return (yield from self.checkpoints.saving.save(self._tenant, thread_id, new))
+            return (yield from self.checkpoints.saving.save(self.tenant, thread_id, new))
         except CheckpointExists:
             pass
         checkpoint_id = check_checkpoint_id(new.checkpoint_id)
         if (yield from self._has(thread_id, checkpoint_id, new)):
             return checkpoint_id
-        return (yield from self.checkpoints.saving.save(self._tenant, thread_id, replace(new, must_be_new=False)))
+        return (yield from self.checkpoints.saving.save(self.tenant, thread_id, replace(new, must_be_new=False)))
 
     def _has(self, thread_id: str, checkpoint_id: str, new: NewCheckpoint) -> Operation[bool]:
         """Return whether a checkpoint has this state and metadata."""
-        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
+        found = yield from self.checkpoints.loading.load(self.tenant, thread_id, checkpoint_id)
         if found is None or canonical(found.text()) != canonical(new.encode(None).state.text()):
             return False
-        info = yield from self.checkpoints.queries.get_metadata(self._tenant, thread_id, checkpoint_id)
+        info = yield from self.checkpoints.queries.get_metadata(self.tenant, thread_id, checkpoint_id)
         text, _ = encode_metadata(new.metadata)
         return info is not None and canonical_text(info["metadata"]) == canonical((text or "{}").encode())
 
@@ -198,7 +198,7 @@ class AgentDictOperations(StoreOperations):
         Raises:
             CorruptCheckpoint: One of its rows was changed or is missing.
         """
-        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
+        found = yield from self.checkpoints.loading.load(self.tenant, thread_id, checkpoint_id)
         return None if found is None else found.text()
 
 

@@ -141,7 +141,7 @@ class BackendOperations(StoreOperations):
 
         Newest first; see `CheckpointStore.query_by_metadata`.
         """
-        found = yield from self.checkpoints.queries.states_by_metadata(self._tenant, key, value, limit)
+        found = yield from self.checkpoints.queries.states_by_metadata(self.tenant, key, value, limit)
         return [{**as_returned(info), "data": state} for info, state in found]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar, Unpack
 
@@ -66,10 +65,6 @@ class Checkpointer:
             list_with_metadata=True,
             persistent_checkpoint_ids=True,
         )
-
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Assign every call inside the block, and inside tasks started in it, to this tenant."""
-        return self._operations.tenancy.scope(tenant)
 
     def tenant_for(self, thread_id: str | None = None) -> str:
         """Return the tenant of a call about a thread."""

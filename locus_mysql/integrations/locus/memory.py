@@ -17,7 +17,6 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...dialect import Schema
-from ...engine.counters import Counters
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import check_score
 from ...families.memories.base import AsyncMemories, SyncMemories
@@ -77,9 +76,9 @@ class LocusMemoryOperations:
         options = EmbeddingOptions(dims=dimension, embed=self.embed, model=model or _name_of_model(embedder))
         self.items = MemoryOperations(config, options)
 
-    def count_in(self, counters: Counters) -> None:
-        """See `CountsCache.count_in`."""
-        self.items.count_in(counters)
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.items.attach(database)
 
     @property
     def config(self) -> MySQLConfig:

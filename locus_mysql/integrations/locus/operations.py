@@ -14,7 +14,6 @@ from locus.memory.retention import trim_messages
 
 from ...config import MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...engine.counters import Counters
 from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...engine.retry import next_page
@@ -26,8 +25,8 @@ from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.thread_cache import ThreadKey
-from ...runtime.arguments import check_limit, check_thread_id
-from ...runtime.tenancy import Tenancy
+from ...runtime.arguments import Tenancy, check_limit, check_thread_id
+from ...runtime.database import Database
 from .agent_states import agent_checkpoint, is_provisional
 from .backend import as_returned
 from .runs import FirstSaved, RunPosition, RunPositions, unstamped
@@ -71,7 +70,7 @@ class LocusOperations:
         if message_retention is not None and stamp_messages is False:
             raise ConfigError("message_retention needs stamps; leave stamp_messages out.")
         self.config = config
-        self.tenancy = Tenancy(config.tenant, tenant_of)
+        self.tenancy = Tenancy(config, tenant_of)
         self.message_retention = message_retention
         self.stamps = message_retention is not None or bool(stamp_messages)
         dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
@@ -81,9 +80,10 @@ class LocusOperations:
         self._positions = RunPositions()
         self._first_saved = FirstSaved()
 
-    def count_in(self, counters: Counters) -> None:
-        """See `CountsCache.count_in`."""
-        self.checkpoints.context.counters = counters
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.checkpoints.context.attach(database)
+        self._positions = database.cache(("positions of runs", self.config.table_prefix), lambda: self._positions)
 
     def thread_key(self, thread_id: str) -> ThreadKey:
         """The key of a thread: its tenant and its id."""

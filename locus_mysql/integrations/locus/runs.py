@@ -22,7 +22,7 @@ from locus.core.state import AgentState
 
 from ...families.checkpoints.preconditions import NO_CHECKPOINT, NoCheckpoint
 from ...families.checkpoints.thread_cache import ThreadKey
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import LRUCache
 
 if TYPE_CHECKING:
     from locus.core.messages import Message
@@ -57,6 +57,10 @@ class RunPositions:
     """Positions of the runs of one process."""
 
     def __init__(self) -> None:
+        self.reset_in_child()
+
+    def reset_in_child(self) -> None:
+        """Forget all: after a fork, a thread of the parent may hold a lock for ever."""
         self._positions: LRUCache[RunPosition] = LRUCache(RUNS_REMEMBERED)
         self._branched: LRUCache[str] = LRUCache(BRANCHED_REMEMBERED)
 

@@ -37,7 +37,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store)
-        self._searching = SearchingOperations(self.records, self.seals, store.embedding_tables)
+        self._searching = SearchingOperations(self.records, self.seals, store)
 
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
         """Return an item; None if there is none."""

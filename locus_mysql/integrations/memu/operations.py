@@ -21,10 +21,11 @@ from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.matrix import check_cache_bytes
+from ...lru_cache import CachePart, LRUCache
 from ...records import ledger
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
-from ...runtime.lru_cache import LRUCache
+from ...runtime.database import Database
 from . import statements
 from .records import RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
 from .scope import Scope, aware
@@ -64,8 +65,17 @@ class MemuStore:
         self.sql = memu_dialect(config.table_prefix, self.scope.columns)
         self.records = {role: Records(self.sql, role, self.tenant) for role in CORE}
         self.seals = {role: RecordSeals(self.tenant, role, self.scope.fields) for role in CORE}
-        self.embedding_tables: LRUCache[KnownEmbeddings] = LRUCache(check_cache_bytes(vector_cache_bytes))
+        self._cache_bytes = check_cache_bytes(vector_cache_bytes)
+        self.embedding_tables: LRUCache[KnownEmbeddings] | CachePart[KnownEmbeddings] = LRUCache(self._cache_bytes)
         self._writes = itertools.count(1)
+
+    #: See `Store.tenant_scope`: statements and seals are made for one tenant.
+    of_one_tenant = True
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        tables = "memU", self.tenant, self.config.table_prefix, self.scope.columns
+        self.embedding_tables = CachePart(database.embeddings(self._cache_bytes), tables)
 
     @property
     def schema(self) -> Schema:

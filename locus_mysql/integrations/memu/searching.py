@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from operator import xor
-from typing import Any
+from typing import Any, Protocol
 
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import InvalidInput
@@ -17,7 +17,7 @@ from ...families.memories.vectors.coding import decode_vector
 from ...families.memories.vectors.matrix import Matrix
 from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
 from ...families.memories.vectors.scoring import QueryVector
-from ...runtime.lru_cache import LRUCache
+from ...lru_cache import CachePart, LRUCache
 from . import statements
 from .records import encode_embedding
 from .seals import RecordSeals
@@ -61,19 +61,27 @@ class KnownEmbeddings:
     fingerprint: tuple[int, int, int]
 
 
+class HasEmbeddings(Protocol):
+    """Operations with a cache of embeddings."""
+
+    @property
+    def embedding_tables(self) -> LRUCache[KnownEmbeddings] | CachePart[KnownEmbeddings]:
+        """Embeddings of repeated searches."""
+
+
 class SearchingOperations:
     """Ranks items by their embeddings.
 
     Args:
         records: Makes statements about items.
         seals: The seals of items. Those whose embedding or scope does not fit are left out.
-        cache: Embeddings of repeated searches.
+        store: Has the embeddings of repeated searches.
     """
 
-    def __init__(self, records: Records, seals: RecordSeals, cache: LRUCache[KnownEmbeddings]) -> None:
+    def __init__(self, records: Records, seals: RecordSeals, store: HasEmbeddings) -> None:
         self._records = records
         self._seals = seals
-        self._cache = cache
+        self._store = store
 
     def nearest(
         self, query: QueryVector, conditions: Filter, wanted: int, recency_decay_days: float | None = None
@@ -90,7 +98,7 @@ class SearchingOperations:
         """
         dims = len(query.values)
         key = dims, conditions
-        known, make = self._cache.get(key), self._records.make
+        known, make = self._store.embedding_tables.get(key), self._records.make
         if known is not None and recency_decay_days is None and len(known.marks) >= FINGERPRINTED:
             (found,) = yield from fetch(make(statements.FINGERPRINT, conditions, dims=dims))
             if (found.total, int(found.xor), int(found.sum)) == known.fingerprint:
@@ -111,7 +119,7 @@ class SearchingOperations:
                 changed = [id for id, mark in found_marks.items() if known.marks.get(id) != mark]
                 fresh = yield from self._read(dims, changed)
             known = _changed(known, dims, found_marks, fresh)
-            self._cache.put(key, known, known.matrix.size_bytes)
+            self._store.embedding_tables.put(key, known, known.matrix.size_bytes)
         factors: dict[str, float] | None = None
         if recency_decay_days is not None:
             ((time,),) = results.rows(clock)

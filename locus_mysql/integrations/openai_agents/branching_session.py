@@ -14,11 +14,10 @@ from agents.result import RunResultBase
 
 from ...config import MySQLConfig
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Operation
+from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
-from ...runtime.gather import gather
 from ...runtime.stores import awaited
 from .branches import MAIN, Branches, Pointer
 from .session import CHANGED, KIND, BranchRead, OpenAISession, SessionOperations

@@ -20,6 +20,7 @@ from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
 from ...runtime.stores import AsyncStore, awaited
 from .branches import MAIN, Branches, Pointer
@@ -70,11 +71,32 @@ class SessionOperations:
         self._transcripts = TranscriptOperations(config)
         self.schema = self._transcripts.schema
         self._key = TranscriptKey(KIND, "", session_id)
-        row_key(config.tenant, self._key)  # an id that cannot be stored is refused now
-        #: The branch that this object continues.
-        self.pointer = Pointer()
-        # The session as this object saw it last: where its branches have not changed since, calls need not read them.
-        self._known: Transcript | None = None
+        row_key(tenant_of(config), self._key)  # an id that cannot be stored is refused now
+        # By tenant: see `pointer` and `_known`.
+        self._pointers: dict[str, Pointer] = {}
+        self._transcript_of: dict[str, Transcript | None] = {}
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._transcripts.attach(database)
+
+    @property
+    def pointer(self) -> Pointer:
+        """The branch that this object continues."""
+        return self._pointers.get(tenant_of(self.config), Pointer())
+
+    @pointer.setter
+    def pointer(self, pointer: Pointer) -> None:
+        self._pointers[tenant_of(self.config)] = pointer
+
+    @property
+    def _known(self) -> Transcript | None:
+        """The session as this object saw it last: if its branches have not changed since, calls need not read them."""
+        return self._transcript_of.get(tenant_of(self.config))
+
+    @_known.setter
+    def _known(self, known: Transcript | None) -> None:
+        self._transcript_of[tenant_of(self.config)] = known
 
     def get_items(self, limit: int | None = None, branch_id: str | None = None) -> Operation[list[TResponseInputItem]]:
         """Return the items of a branch of the session, oldest first.

@@ -19,8 +19,9 @@ from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...lru_cache import LRUCache
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
-from ...runtime.lru_cache import LRUCache
 from ...runtime.stores import AsyncStore, awaited
 from .records import StoredRecord, entries_of, header_of, items_of, parent_of, stored_record
 
@@ -48,6 +49,17 @@ class ConversationOperations:
         # By conversation and revision, which is never reused; and by entry, which may be deleted meanwhile.
         self._log_of_record: LRUCache[str] = LRUCache(KNOWN_LOGS)
         self._log_of_entry: LRUCache[str] = LRUCache(KNOWN_LOGS)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._transcripts.attach(database)
+        prefix = self.config.table_prefix
+        self._log_of_record = database.cache(("logs of conversations", prefix), lambda: self._log_of_record)
+        self._log_of_entry = database.cache(("logs of entries", prefix), lambda: self._log_of_entry)
+
+    def _own(self, *key: object) -> tuple[object, ...]:
+        """Return a key of the caches."""
+        return tenant_of(self.config), *key
 
     def read_record(self, conversation_id: str) -> Operation[ConversationRecord | None]:
         """Return the record of a conversation; None if it does not exist. One round trip.
@@ -141,7 +153,7 @@ class ConversationOperations:
             KeyError: There is no such entry.
             CorruptCheckpoint: The row is damaged.
         """
-        known = self._log_of_entry.get(entry_id)
+        known = self._log_of_entry.get(self._own(entry_id))
         item = None if known is None else (yield from self._transcripts.find(_log_key(known), entry_id))
         if item is None:
             found = yield from self._find_log(entry_id)
@@ -170,10 +182,10 @@ class ConversationOperations:
         backoff = Backoff(f"The log of an entry before {head_id!r} was found, and had no such entry")
         while wanted is not None and (limit is None or len(chain) < limit):
             last = None if limit is None else limit - len(chain)
-            log = self._log_of_entry.get(wanted) or (yield from self._find_log(wanted))
+            log = self._log_of_entry.get(self._own(wanted)) or (yield from self._find_log(wanted))
             read = None if log is None else (yield from self._transcripts.read(_log_key(log), until=wanted, last=last))
             if read is None or not read.items:
-                if self._log_of_entry.pop(wanted) is None:
+                if self._log_of_entry.pop(self._own(wanted)) is None:
                     raise KeyError(wanted)
                 backoff.check()
                 continue  # deleted since this process read it; look up its log again
@@ -185,7 +197,7 @@ class ConversationOperations:
                     chain.append(item)
                     wanted = parent_of(item)
             if log is not None and wanted is not None:
-                self._log_of_entry.put(wanted, log)
+                self._log_of_entry.put(self._own(wanted), log)
         return entries_of(chain[::-1])
 
     def _create(self, record: ConversationRecord, items: list[NewItem], branch_point: str | None) -> Operation[str]:
@@ -219,7 +231,7 @@ class ConversationOperations:
     ) -> Operation[str]:
         """Replace the record of a stored conversation; returns its log."""
         conversation_id = record.conversation_id
-        log = self._log_of_record.get((conversation_id, expected))
+        log = self._log_of_record.get(self._own(conversation_id, expected))
         if log is None:
             stored = yield from self._stored(conversation_id)
             if stored is None or stored.record.revision != expected:
@@ -277,15 +289,15 @@ class ConversationOperations:
         if not found:
             return None
         log = found[0].key.name
-        self._log_of_entry.put(entry_id, log)
+        self._log_of_entry.put(self._own(entry_id), log)
         return log
 
     def _remember(self, stored: StoredRecord, entries: Iterable[str] = ()) -> None:
         record = stored.record
-        self._log_of_record.put((record.conversation_id, record.revision), stored.log)
+        self._log_of_record.put(self._own(record.conversation_id, record.revision), stored.log)
         for entry_id in (*entries, *record.branches, record.head_id):
             if entry_id is not None:
-                self._log_of_entry.put(entry_id, stored.log)
+                self._log_of_entry.put(self._own(entry_id), stored.log)
 
 
 def _backoff(conversation_id: str) -> Backoff:

@@ -12,7 +12,6 @@ from pydantic import SecretStr
 from strands.memory.types import MemoryEntry, MemoryStore, Metadata, SearchOptions
 
 from ...config import Keywords, MySQLConfig
-from ...engine.counters import Counters
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.memories.arguments import check_count
@@ -23,6 +22,7 @@ from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
+from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
 from ...runtime.sealing import content_digest
 from ...runtime.stores import awaited
@@ -60,7 +60,8 @@ class MemoryStoreOperations:
         self._namespace = self.items.root = (LABEL, *namespace)
         self._limit = check_count(limit, "max_search_results", 1)
         self._writable = writable
-        self._secret: bytes | None = None
+        #: By tenant.
+        self._secrets: dict[str, bytes] = {}
         self.schema = self.items.schema
 
     @property
@@ -68,9 +69,9 @@ class MemoryStoreOperations:
         """The embed function, if there is one."""
         return self.items.embed
 
-    def count_in(self, counters: Counters) -> None:
-        """Count the cache's hits and misses in these counters."""
-        self.items.count_in(counters)
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.items.attach(database)
 
     def search(self, query: str, options: SearchOptions | None = None) -> Procedure[list[MemoryEntry]]:
         """Return the memories that fit a query, the best first: by word; with an embed function, by word and meaning.
@@ -110,10 +111,11 @@ class MemoryStoreOperations:
             raise InvalidInput("The memory store is not writable. Create it with writable=True to add memories.")
         if not content.strip():
             raise InvalidInput("The content of a memory must not be empty.")
-        if self.items.sealed.is_on and self._secret is None:
-            self._secret = yield from self._stored_secret()
+        tenant = tenant_of(self.config)
+        if self.items.sealed.is_on and tenant not in self._secrets:
+            self._secrets[tenant] = yield from self._stored_secret()
         encoded = content.strip().encode(errors="surrogatepass")
-        key = content_digest(encoded, self._secret, self.config.tenant, *self._namespace)[:32]
+        key = content_digest(encoded, self._secrets.get(tenant), tenant, *self._namespace)[:32]
         if (yield from self.items.get(self._namespace, key)) is None:
             yield from self.items.put(self._namespace, key, content, metadata=metadata)
         else:

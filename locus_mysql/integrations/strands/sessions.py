@@ -49,6 +49,10 @@ class SessionOperations:
         self._transcripts = TranscriptOperations(config)
         self.schema = self._transcripts.schema
 
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._transcripts.attach(database)
+
     def create_session(self, /, session: Session, **kwargs: Any) -> Operation[Session]:
         """Create a session; returns it. One round trip.
 

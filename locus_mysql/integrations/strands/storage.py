@@ -188,6 +188,10 @@ class StorageOperations:
         self._store = StoreOperations(self.config)
         self.schema = self._store.schema
 
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._store.attach(database)
+
     def below(self, prefix: str) -> StorageOperations:
         """Return the operations on the keys below a prefix, with the same cache."""
         scoped = StorageOperations.__new__(StorageOperations)

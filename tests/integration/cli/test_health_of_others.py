@@ -11,7 +11,7 @@ from locus_mysql import SyncCheckpointStore
 from locus_mysql.cli import main as cli
 from locus_mysql.cli import maintenance
 from locus_mysql.config import MySQLConfig
-from locus_mysql.engine import connection_logs
+from locus_mysql.engine import logs
 from locus_mysql.errors import UnsupportedServer
 
 from ..conftest import MakeConfig
@@ -24,7 +24,7 @@ VITESS = "8.0.30-Vitess"
 @pytest.fixture
 def vitess(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[MySQLConfig]:
     """Yield a configuration of a server that introduces itself as Vitess."""
-    monkeypatch.setattr(connection_logs, "_warned", set())
+    monkeypatch.setattr(logs, "_warned", set())
     (endpoint,) = make_config().endpoints
     with WireProxy(endpoint.host, endpoint.port, with_version(VITESS)) as proxy:
         yield make_config(host="127.0.0.1", port=proxy.port)

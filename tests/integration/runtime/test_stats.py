@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 from locus_mysql.engine.counters import PoolState
-from locus_mysql.runtime.stats import Stats
+from locus_mysql.runtime.database import Stats
 
 from ..conftest import EACH_WAY, MakeConfig, OpenStore
 from ..proxy import WireProxy
@@ -102,8 +102,8 @@ async def test_calls_that_wait_for_a_connection_are_counted(
 
 
 def test_threads_are_counted_rightly(make_config: MakeConfig) -> None:
-    with Database(make_config(driver="pymysql", pool_size=4)) as db:
-        store = SyncCheckpointStore(db, cache_bytes=0)
+    with Database(make_config(driver="pymysql", pool_size=4, cache_bytes=0)) as db:
+        store = SyncCheckpointStore(db)
         store.save("t", {"n": 0})
         before = db.stats()
         most_waiting = 0

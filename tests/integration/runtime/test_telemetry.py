@@ -66,7 +66,8 @@ class Observed:
 def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Observed]:
     """Yield the recorded spans and metrics; applications can set their providers only once in a process."""
     observed = Observed()
-    monkeypatch.setattr(spans_module, "_made", Instruments(observed.tracers, observed.meters))
+    instruments = Instruments(observed.tracers, observed.meters)
+    monkeypatch.setattr(spans_module, "instruments", lambda: instruments)
     yield observed
     observed.tracers.shutdown()
     observed.meters.shutdown()

@@ -24,7 +24,7 @@ class StubDriver:
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_drivers", dict(registry._drivers))
+    monkeypatch.setattr(registry, "_drivers", {})
 
 
 @pytest.fixture

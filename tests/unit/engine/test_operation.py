@@ -9,6 +9,7 @@ import pytest
 
 from locus_mysql.dialect import Query, Statement
 from locus_mysql.drivers.interface import Result
+from locus_mysql.engine import operation
 from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results, fetch
 from locus_mysql.errors import CorruptCheckpoint
 
@@ -88,3 +89,11 @@ def test_a_rolled_back_batch_keeps_the_server_s_message() -> None:
     assert (str(undone), undone.table, undone.key) == ("its words", "t", "PRIMARY")
     assert str(Outdated("its words")) == "its words"
     assert not Results((), Batch(())).fate_unknown
+
+
+@pytest.mark.parametrize(
+    ("drawn", "chosen"), [(0.0, [1, 2, 32, 64]), (1 / 64, [1, 2, 32]), (1 / 33, [1, 2, 32]), (0.5, [1]), (0.999, [1])]
+)
+def test_one_call_in_some_is_chosen_at_random(monkeypatch: pytest.MonkeyPatch, drawn: float, chosen: list[int]) -> None:
+    monkeypatch.setattr(operation, "random", lambda: drawn)
+    assert [count for count in (1, 2, 32, 64) if operation.one_in(count)] == chosen

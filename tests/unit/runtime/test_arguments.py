@@ -20,7 +20,7 @@ from locus_mysql.runtime.arguments import (
     check_thread_id,
     encode_metadata,
 )
-from locus_mysql.runtime.metadata_index import index_keys
+from locus_mysql.runtime.matching import index_keys
 
 
 @pytest.mark.parametrize(("check", "limit"), [(check_thread_id, 512), (check_checkpoint_id, 128), (check_tenant, 128)])

@@ -22,8 +22,7 @@ from ....dialect.words import patterns_of
 from ....engine.operation import Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
-from ....runtime.exact_json import queryable_json
-from ....runtime.json_strings import strings_of
+from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware

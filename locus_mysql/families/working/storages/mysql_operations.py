@@ -14,11 +14,10 @@ from ....dialect.ledger import FORGOTTEN_AT_ONCE
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Param, Query, Statement
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch, one_in
 from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
-from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
 from ..content import NOTE, TASK, VARIABLE, Changes, Entries, Entry, Head, Session, StoredCheckpoint

@@ -96,8 +96,9 @@ async def make_memu(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIte
     made: list[AnyMemu] = []
 
     def make(user_model: type[BaseModel] = UserModel, **options: Any) -> AnyMemu:
+        own = {name: options.pop(name) for name in ("vector_cache_bytes",) if name in options}
         config = make_config(driver=side[0], **options)
-        made.append(AnyMemu((AsyncMemuDatabase if side[1] else MemuDatabase)(config, user_model=user_model)))
+        made.append(AnyMemu((AsyncMemuDatabase if side[1] else MemuDatabase)(config, user_model=user_model, **own)))
         return made[-1]
 
     yield make

@@ -14,7 +14,7 @@ from locus_mysql.drivers.login.imports import imported_once
 #: Two threads import a library's modules in different orders; each module takes a while to find, so they meet.
 _BOTH_SIDES = """
 import sys, threading, time
-from locus_mysql.drivers.login.mysql_connector_hooks import awaited_class, blocking_class
+from locus_mysql.drivers.libraries.mysql_connector import awaited_class, blocking_class
 from locus_mysql.drivers.libraries import aiomysql, asyncmy, pymysql
 
 class Slow:

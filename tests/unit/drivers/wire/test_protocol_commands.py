@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.drivers.wire.protocol_commands import LARGEST_PART, query
+from locus_mysql.drivers.wire.literals import LARGEST_PART, query
 
 from .answers import framed
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.drivers.interface import Result
-from locus_mysql.drivers.wire.receive_buffer import ReceiveBuffer
-from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ResultReader
+from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise, ReceiveBuffer, ResultReader
 
 from ....thoroughness import FULL
 from .answers import (

@@ -8,7 +8,8 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import Result
-from locus_mysql.drivers.wire.session import check_server_version, is_read_only, setup, warning_about
+from locus_mysql.drivers.wire.session import check_server_version, is_read_only, setup
+from locus_mysql.engine.logs import warning_about
 from locus_mysql.errors import UnsupportedServer
 
 

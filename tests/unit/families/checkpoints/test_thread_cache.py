@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Lineage, extend
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.families.checkpoints.thread_cache import CachedState, Snapshot, ThreadCache, ThreadKey
+from locus_mysql.lru_cache import LRUCache
 
 from .states import delta_of, hashed
 
@@ -45,7 +44,7 @@ def known(memory: ThreadCache, name: str) -> int | None:
 
 @pytest.mark.parametrize("unpacked", [0, 1, 3])
 def test_threads_unused_for_longest_are_forgotten_first_packed_or_not(unpacked: int) -> None:
-    memory = ThreadCache(LIMIT_BYTES, limit=4, unpacked=unpacked)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES), limit=4, unpacked=unpacked)
     for number, name in enumerate("abcde", start=1):
         save(memory, key(name), number, A)
     assert [known(memory, name) for name in "abcde"] == [None, 2, 3, 4, 5]
@@ -72,7 +71,7 @@ def test_a_state_read_at_another_version_is_independent() -> None:
 
 
 def test_an_answer_that_arrives_after_another_operation_ended_is_not_remembered() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 1, A)
     before = memory.snapshot(T)  # a load begins
     memory.delete_checkpoint(T, before, 1, b"after the delete")
@@ -83,7 +82,7 @@ def test_an_answer_that_arrives_after_another_operation_ended_is_not_remembered(
 
 @pytest.mark.parametrize("known_before", [True, False])
 def test_an_answer_that_arrives_after_its_thread_was_forgotten_is_not_remembered(known_before: bool) -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     if known_before:
         save(memory, T, 1, A)
     before = memory.snapshot(T)
@@ -95,7 +94,7 @@ def test_an_answer_that_arrives_after_its_thread_was_forgotten_is_not_remembered
 
 def test_of_two_saves_at_once_the_later_one_is_remembered_in_whichever_order_they_end() -> None:
     for order in ((1, 2), (2, 1)):
-        memory = ThreadCache(LIMIT_BYTES)
+        memory = ThreadCache(LRUCache(LIMIT_BYTES))
         before = memory.snapshot(T)
         for seq in order:
             memory.remember(T, before, before.after_save(lineage_of(seq, A), kept(A)))
@@ -103,7 +102,7 @@ def test_of_two_saves_at_once_the_later_one_is_remembered_in_whichever_order_the
 
 
 def test_a_load_that_finds_nothing_keeps_a_concurrent_save_in_the_cache() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     before = memory.snapshot(T)
     save(memory, T, 1, A)
     memory.forget(T, before)
@@ -113,7 +112,7 @@ def test_a_load_that_finds_nothing_keeps_a_concurrent_save_in_the_cache() -> Non
 
 
 def test_a_delete_of_ours_keeps_the_newest_known_unless_it_was_the_newest() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 5, A)
     memory.delete_checkpoint(T, memory.snapshot(T), 3, b"after")
     assert (memory.snapshot(T).newest[0].seq, memory.snapshot(T).version) == (5, b"after")
@@ -137,7 +136,7 @@ def test_where_processes_take_turns_a_thread_is_marked_as_shared() -> None:
 
 
 def test_a_thread_not_loaded_again_so_far_is_taken_for_shared_if_the_one_before_was() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 1, A)
     assert not memory.is_shared(memory.snapshot(T))
     before = memory.snapshot(T)
@@ -153,7 +152,7 @@ def test_a_thread_not_loaded_again_so_far_is_taken_for_shared_if_the_one_before_
 
 
 def test_states_kept_stay_within_the_limit_and_those_used_longest_ago_go_first() -> None:
-    memory = ThreadCache(2 * kept(A, memo_bytes=10_000).size_bytes)
+    memory = ThreadCache(LRUCache(2 * kept(A, memo_bytes=10_000).size_bytes))
     for name in "ab":
         before = memory.snapshot(key(name))
         memory.remember(key(name), before, before.after_save(lineage_of(1, A), kept(A, memo_bytes=10_000)))
@@ -168,7 +167,7 @@ def test_states_kept_stay_within_the_limit_and_those_used_longest_ago_go_first()
 
 
 def test_a_limit_of_zero_keeps_no_state() -> None:
-    memory = ThreadCache(0)
+    memory = ThreadCache(LRUCache(0))
     save(memory, T, 1, A)
     assert memory.snapshot(T).state is None
     assert memory.snapshot(T).newest[0].seq == 1
@@ -182,28 +181,8 @@ def test_a_load_of_a_saved_state_keeps_the_memo_of_its_encoder() -> None:
     assert (loaded.state.memo, loaded.state.memo_bytes) == ("texts", 5)
 
 
-def test_a_child_forked_while_the_lock_is_held_begins_empty_and_does_not_wait() -> None:
-    code = """
-import os, signal
-from tests.unit.families.checkpoints.test_thread_cache import A, LIMIT_BYTES, T, ThreadCache, save
-
-memory = ThreadCache(LIMIT_BYTES)
-save(memory, T, 1, A)
-with memory._lock:
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)  # ends a child that waits for the lock
-        empty = memory.snapshot(T).newest == () and memory.snapshot(T).state is None
-        save(memory, T, 2, A)
-        os._exit(0 if empty and memory.snapshot(T).newest[0].seq == 2 else 1)
-_, status = os.waitpid(child, 0)
-raise SystemExit(os.waitstatus_to_exitcode(status) or memory.snapshot(T).newest[0].seq != 1)
-"""
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=180).returncode == 0
-
-
 def test_of_states_that_are_as_they_are_the_one_used_last_stays_longest() -> None:
-    memory = ThreadCache(LIMIT_BYTES, limit=2, unpacked=2)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES), limit=2, unpacked=2)
     save(memory, key("a"), 1, A)
     save(memory, key("b"), 2, A)
     save(memory, key("a"), 3, A)
@@ -213,7 +192,7 @@ def test_of_states_that_are_as_they_are_the_one_used_last_stays_longest() -> Non
 
 
 def test_a_state_as_large_as_the_limit_is_kept() -> None:
-    memory = ThreadCache(kept(A).size_bytes)
+    memory = ThreadCache(LRUCache(kept(A).size_bytes))
     save(memory, T, 1, A)
     assert memory.snapshot(T).state is not None
 
@@ -229,7 +208,7 @@ def test_a_state_loaded_again_does_not_put_the_other_one_out() -> None:
 
 
 def test_a_delete_begun_before_another_save_ended_does_not_determine_the_version() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 1, A)
     before = memory.snapshot(T)
     save(memory, T, 2, B)
@@ -238,14 +217,14 @@ def test_a_delete_begun_before_another_save_ended_does_not_determine_the_version
 
 
 def test_a_delete_of_the_newest_after_another_process_wrote_keeps_the_known_version() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 1, A)
     memory.delete_checkpoint(T, memory.snapshot(T), 1, None)
     assert memory.snapshot(T).version == lineage_of(1, A)[0].token
 
 
 def test_a_delete_without_a_known_newest_forgets_only_the_deleted_checkpoint() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     before = memory.snapshot(T)
     memory.remember(T, before, before.after_loading(lineage_of(1, A), b"version"))
     memory.delete_checkpoint(T, memory.snapshot(T), 2, b"after")
@@ -255,14 +234,14 @@ def test_a_delete_without_a_known_newest_forgets_only_the_deleted_checkpoint() -
 
 
 def test_a_delete_that_found_nothing_forgets_nothing() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 1, A)
     memory.delete_checkpoint(T, memory.snapshot(T), None, b"after")
     assert (memory.snapshot(T).newest, memory.snapshot(T).version) == (lineage_of(1, A), b"after")
 
 
 def test_a_load_that_began_before_a_delete_of_an_unknown_thread_is_not_remembered() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     before = memory.snapshot(T)
     memory.delete_checkpoint(T, before, 1, b"after")
     memory.remember(T, before, before.after_loading_newest(lineage_of(1, A), b"before", kept(A)))
@@ -270,7 +249,7 @@ def test_a_load_that_began_before_a_delete_of_an_unknown_thread_is_not_remembere
 
 
 def test_an_answer_that_is_as_new_but_late_changes_nothing() -> None:
-    memory = ThreadCache(LIMIT_BYTES)
+    memory = ThreadCache(LRUCache(LIMIT_BYTES))
     save(memory, T, 2, A)
     before = memory.snapshot(T)  # a load begins
     memory.delete_checkpoint(T, before, 1, b"after the delete")

@@ -19,7 +19,7 @@ from locus_mysql.families.memories.arguments import (
     encode_value,
     searched_text,
 )
-from locus_mysql.runtime.json_strings import strings_of
+from locus_mysql.runtime.exact_json import strings_of
 from tests.growth import assert_linear, steps_of
 
 from ....thoroughness import FULL

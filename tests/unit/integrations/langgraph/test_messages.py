@@ -29,6 +29,7 @@ from pydantic import BaseModel
 
 from locus_mysql.families.graphs.values import EncodedValue, Grown
 from locus_mysql.integrations.langgraph.messages import MessagePieces, load
+from locus_mysql.lru_cache import LRUCache
 
 SERDE = JsonPlusSerializer()
 JSON: Any = st.recursive(
@@ -84,7 +85,7 @@ def test_messages_are_read_as_langgraph_reads_them(messages: list[AnyMessage]) -
 @settings(deadline=None, max_examples=30)
 @given(st.lists(MESSAGES, min_size=1, max_size=4), st.integers(0, 90), st.integers(1, 40))
 def test_bytes_are_those_of_langgraph_while_a_list_grows(odd: list[AnyMessage], first: int, step: int) -> None:
-    pieces = MessagePieces(10_000_000)
+    pieces = MessagePieces(LRUCache(10_000_000))
     messages = conversation(first)
     for number in range(4):
         messages = [*messages, *odd, *conversation(step)]
@@ -132,7 +133,7 @@ ALIKE: dict[str, list[Any]] = {
 @pytest.mark.parametrize("alike", ALIKE)
 def test_a_value_replaced_by_a_similar_one_is_encoded_as_langgraph_encodes_it(alike: str) -> None:
     for before, after in itertools.permutations(ALIKE[alike], 2):
-        pieces = MessagePieces(10_000_000)
+        pieces = MessagePieces(LRUCache(10_000_000))
         messages = [*conversation(50), ToolMessage("x", tool_call_id="1", artifact=before), *conversation(3)]
         if _encodable(messages):
             assert dump(pieces, messages) == whole(messages)
@@ -152,7 +153,7 @@ def _encodable(value: Any) -> bool:
 @pytest.mark.parametrize("index", [0, 20, 40])
 def test_messages_that_the_serialiser_pickles_are_pickled_as_a_whole(index: int) -> None:
     serde = JsonPlusSerializer(pickle_fallback=True)
-    pieces, messages = MessagePieces(10_000_000), conversation(41)
+    pieces, messages = MessagePieces(LRUCache(10_000_000)), conversation(41)
     plain = dump(pieces, messages, serde)
     messages[index].additional_kwargs["wei"] = 2**64
     pickled = dump(pieces, messages, serde)
@@ -165,7 +166,7 @@ def test_messages_that_the_serialiser_pickles_are_pickled_as_a_whole(index: int)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("index", [1, 33, 97, 99])
 def test_a_message_changed_in_place_is_noticed(change: str, index: int) -> None:
-    pieces = MessagePieces(10_000_000)
+    pieces = MessagePieces(LRUCache(10_000_000))
     messages = conversation(100)
     assert dump(pieces, messages) == whole(messages)
     CHANGES[change](messages[index])
@@ -175,7 +176,7 @@ def test_a_message_changed_in_place_is_noticed(change: str, index: int) -> None:
 
 def test_messages_that_did_not_change_are_not_encoded_again() -> None:
     encoded: list[int] = []
-    pieces = MessagePieces(10_000_000)
+    pieces = MessagePieces(LRUCache(10_000_000))
     messages = conversation(320)
     first = dump(pieces, messages)
     serde = copy.copy(SERDE)
@@ -191,7 +192,7 @@ def test_messages_that_did_not_change_are_not_encoded_again() -> None:
 
 
 def test_pieces_that_did_not_change_are_the_same_objects() -> None:
-    pieces = MessagePieces(10_000_000)
+    pieces = MessagePieces(LRUCache(10_000_000))
     messages = conversation(75)
     messages[40] = ToolMessage("x", tool_call_id="1", artifact=np.arange(6))  # compared by its encoded form
     first = pieces.dump(SERDE, ("key",), messages)
@@ -220,7 +221,7 @@ class Form(BaseModel):
     ],
 )
 def test_any_other_value_is_left_to_langgraph(value: Any) -> None:
-    encoded = dump(MessagePieces(10_000_000), value)
+    encoded = dump(MessagePieces(LRUCache(10_000_000)), value)
     assert encoded == whole(value)
     assert load(SERDE, encoded) == SERDE.loads_typed(encoded)
 
@@ -243,7 +244,7 @@ def test_any_other_serialiser_is_used_as_it_is() -> None:
 
     for serde in (Own(), EncryptedSerializer(Reversing(), SERDE)):
         messages = conversation(99)
-        encoded = dump(MessagePieces(10_000_000), messages, serde)
+        encoded = dump(MessagePieces(LRUCache(10_000_000)), messages, serde)
         assert encoded == EncodedValue(*serde.dumps_typed(messages))
         assert load(serde, encoded) == messages
 

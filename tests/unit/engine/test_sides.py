@@ -7,7 +7,7 @@ import threading
 import weakref
 
 from locus_mysql.engine.commands import CommandGenerator, Sleep
-from locus_mysql.engine.reaper import Reaper
+from locus_mysql.engine.sides import Reaper
 
 SOON_S, LATER_S, PATIENCE_S = 0.01, 1000.0, 10.0
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from locus_mysql.runtime.matching import contains
-from locus_mysql.runtime.metadata_index import INDEXED_KEYS_LIMIT, TOO_MANY_NAMES, index_keys, lookup_keys
+from locus_mysql.runtime.matching import INDEXED_KEYS_LIMIT, TOO_MANY_NAMES, contains, index_keys, lookup_keys
 
 from ..families.checkpoints.states import JSON
 

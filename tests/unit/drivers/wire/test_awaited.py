@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from locus_mysql.drivers.interface import Result, Traffic
-from locus_mysql.drivers.wire.command_protocol import CommandProtocol
-from locus_mysql.drivers.wire.protocol_commands import PING, Command, query
+from locus_mysql.drivers.wire.awaited import CommandProtocol
+from locus_mysql.drivers.wire.literals import PING, Command, query
 from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise
 
 from .answers import TEXT, Done, Refused, Rows, encoded

@@ -1,19 +1,20 @@
-"""A cache that evicts the least recently used values: `LRUCache`."""
+"""Caches that evict the least recently used values: `LRUCache`, and `CachePart`, which shares its limit.
+
+Uses only the standard library. Caches belong to a `Database`, which resets them in a forked child.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
-
-from ..engine.at_fork import reset_at_fork
+from typing import Any, Generic, TypeVar
 
 V = TypeVar("V")
 
 
 class LRUCache(Generic[V]):
-    """Values by key, with a limit on their total size. Safe to share between threads; empty after a fork.
+    """Values by key, with a limit on their total size. Safe to share between threads.
 
     Args:
         limit: The limit, in the unit of the sizes, such as bytes. A single value that exceeds it is not cached.
@@ -22,7 +23,6 @@ class LRUCache(Generic[V]):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.reset_in_child()
-        reset_at_fork(self)
 
     def reset_in_child(self) -> None:
         """Clear the cache and replace the lock: after a fork, the old lock may be held for ever."""
@@ -42,7 +42,9 @@ class LRUCache(Generic[V]):
     def put(self, key: Hashable, value: V, size: int = 1) -> None:
         """Store a value, in place of any previous value of its key."""
         with self._lock:
-            self._remove(key)
+            replaced = self._kept.pop(key, None)
+            if replaced is not None:
+                self._size -= replaced[1]
             if size > self._limit:
                 return
             self._kept[key] = (value, size)
@@ -54,11 +56,33 @@ class LRUCache(Generic[V]):
     def pop(self, key: Hashable) -> V | None:
         """Remove the value of a key, and return it."""
         with self._lock:
-            return self._remove(key)
+            found = self._kept.pop(key, None)
+            if found is None:
+                return None
+            self._size -= found[1]
+            return found[0]
 
-    def _remove(self, key: Hashable) -> V | None:
-        found = self._kept.pop(key, None)
-        if found is None:
-            return None
-        self._size -= found[1]
-        return found[0]
+
+class CachePart(Generic[V]):
+    """The values of one owner in an `LRUCache` that several share. The limit holds for all of them together.
+
+    Args:
+        whole: The cache.
+        owner: Distinguishes the owner's keys from those of others.
+    """
+
+    def __init__(self, whole: LRUCache[Any], owner: Hashable) -> None:
+        self._whole = whole
+        self._owner = owner
+
+    def get(self, key: Hashable) -> V | None:
+        """See `LRUCache.get`."""
+        return self._whole.get((self._owner, key))
+
+    def put(self, key: Hashable, value: V, size: int = 1) -> None:
+        """See `LRUCache.put`."""
+        self._whole.put((self._owner, key), value, size)
+
+    def pop(self, key: Hashable) -> V | None:
+        """See `LRUCache.pop`."""
+        return self._whole.pop((self._owner, key))

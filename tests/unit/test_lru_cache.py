@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_mysql.runtime.lru_cache import LRUCache
+from locus_mysql.lru_cache import CachePart, LRUCache
 
 
 def test_the_least_recently_used_entry_is_evicted() -> None:
@@ -31,3 +31,14 @@ def test_a_popped_entry_frees_its_size() -> None:
     assert (cache.pop("a"), cache.pop("a")) == (1, None)
     cache.put("c", 3)
     assert (cache.get("b"), cache.get("c")) == (2, 3)
+
+
+def test_parts_of_a_cache_share_its_limit_and_keep_their_keys_apart() -> None:
+    whole: LRUCache[str] = LRUCache(10)
+    one, other = CachePart[str](whole, "one"), CachePart[str](whole, "other")
+    one.put("key", "a", size=6)
+    other.put("key", "b", size=4)
+    assert (one.get("key"), other.get("key")) == ("a", "b")
+    other.put("next", "c", size=3)
+    assert (one.get("key"), other.get("key"), other.get("next")) == (None, "b", "c")
+    assert (one.pop("next"), other.pop("next"), other.get("next")) == (None, "c", None)
