@@ -322,6 +322,7 @@ def test_a_shell_completes_commands_and_options(line: str, expected: str, tmp_pa
 def test_a_missing_driver_is_answered_with_the_option_of_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(registry, "_drivers", {})  # those that were looked up
     for module in (extras, registry):
         monkeypatch.setattr(module, "is_installed", lambda library: library == "pymysql")
     assert cli.main(["health", "--driver", "asyncmy", "--dsn", "mysql://u@h/d"]) == 1
