@@ -57,7 +57,7 @@ def decode_checkpoints(
     checkpoint_id: str | None,
     rows: Sequence[loading.LoadedRow],
     parts: Parts,
-    known_epoch: bytes | None,
+    cached_epoch: bytes | None,
 ) -> list[Decoded]:
     """Return the checkpoints of a result, newest first.
 
@@ -67,21 +67,21 @@ def decode_checkpoints(
         rows: The rows.
         parts: The cached parts, to which the parts of the result are added. Cached parts are dropped if the thread's
             epoch has changed, as the server then sent all.
-        known_epoch: The epoch for which the server left out the cached parts, if it did.
+        cached_epoch: The epoch for which the server left out the cached parts, if it did.
 
     Raises:
         CorruptCheckpoint: A row is damaged.
     """
-    found = read_rows(LoadedCheckpointRow, [row for row in rows if row.kind == loading.CHECKPOINT])
-    found.sort(key=lambda row: -row.seq)
-    if known_epoch is None or any(row.epoch != known_epoch for row in found):
+    checkpoints = read_rows(LoadedCheckpointRow, [row for row in rows if row.kind == loading.CHECKPOINT])
+    checkpoints.sort(key=lambda row: -row.seq)
+    if cached_epoch is None or any(row.epoch != cached_epoch for row in checkpoints):
         parts.forget()
     for part in read_rows(loading.LoadedPartRow, [row for row in rows if row.kind == loading.PART]):
         parts.sealed[part.number] = part.chunk
     own = _writes_by_checkpoint(row for row in rows if row.kind == loading.WRITE)
     parents = _writes_by_checkpoint(row for row in rows if row.kind == loading.PARENTS_WRITE)
     decoded = []
-    for row in found:
+    for row in checkpoints:
         with naming_checkpoint(thread.thread_id, checkpoint_id or row.checkpoint_id):
             content = _content(thread, row)
             writes = decode_writes(thread, row.checkpoint_key, own.get(row.checkpoint_key, ()))
@@ -160,7 +160,7 @@ def _loaded(
 ) -> LoadedGraphCheckpoint:
     def values() -> dict[str, EncodedValue]:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
-            return {name: parts.encoded(held.value) for name, held in content.values.items()}
+            return {name: parts.encoded(labelled.value) for name, labelled in content.values.items()}
 
     def value(name: str) -> EncodedValue:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
@@ -173,7 +173,7 @@ def _loaded(
         checkpoint_id=row.checkpoint_id,
         parent_id=None if row.unlinked else row.parent_id,
         head=content.head,
-        labels={name: held.label for name, held in content.values.items()},
+        labels={name: labelled.label for name, labelled in content.values.items()},
         values=values,
         value=value,
         metadata=row.metadata,
@@ -190,18 +190,18 @@ class Parts:
     Args:
         identity: The identity of the thread's parts.
         sealed: Parts by number, as stored in their table.
-        opened: Unsealed parts that were verified against a link.
+        verified: Unsealed parts that match a link.
         bodies: Cached bodies by the parts they are made of.
-        held: By the number of a part, a cached body that contains it, and its position there.
+        covered: By the number of a part, a cached body that contains it, and its position there.
     """
 
     identity: RowIdentity
     sealed: dict[int, bytes] = field(default_factory=dict)
-    opened: dict[Link, bytes | memoryview] = field(default_factory=dict)
+    verified: dict[Link, bytes | memoryview] = field(default_factory=dict)
     bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
-    held: dict[int, tuple[Body, Link]] = field(default_factory=dict)
+    covered: dict[int, tuple[Body, Link]] = field(default_factory=dict)
 
-    def know(self, values: Mapping[str, LabelledValue], bodies: Mapping[str, Body]) -> list[int]:
+    def add_cached(self, values: Mapping[str, LabelledValue], bodies: Mapping[str, Body]) -> list[int]:
         """Add cached bodies; return the parts that need not be read, because a body contains them whole."""
         numbers: list[int] = []
         for name, body in bodies.items():
@@ -210,7 +210,7 @@ class Parts:
                 self.bodies[value.chain] = body
                 for index, link in enumerate(value.chain):
                     if seen_bytes(value.chain, index) >= link.length:
-                        self.held[link.part] = body, link
+                        self.covered[link.part] = body, link
                         numbers.append(link.part)
         return numbers
 
@@ -220,9 +220,9 @@ class Parts:
         Raises:
             CorruptCheckpoint: A part is missing or of another length.
         """
-        at_hand = self.bodies.get(value.chain)
-        if at_hand is not None:
-            return at_hand
+        cached = self.bodies.get(value.chain)
+        if cached is not None:
+            return cached
         pieces: list[bytes | memoryview] = []
         end = value.length
         for link in reversed(value.chain):
@@ -243,24 +243,24 @@ class Parts:
         return EncodedValue(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
 
     def _chunk(self, link: Link) -> bytes | memoryview:
-        chunk = self.opened.get(link)
-        if chunk is None and link.part in self.held:
-            body, held = self.held[link.part]
-            if held == link:
-                chunk = self.opened[link] = body.cut(link.start, link.length)
+        chunk = self.verified.get(link)
+        if chunk is None and link.part in self.covered:
+            body, covered = self.covered[link.part]
+            if covered == link:
+                chunk = self.verified[link] = body.cut(link.start, link.length)
         if chunk is None:
             if link.part not in self.sealed:
                 raise CorruptCheckpoint(f"Its part {link.part} is missing.")
             chunk = unseal(self.sealed[link.part], self.identity)
             if len(chunk) != link.length - link.start or crc32(chunk) != link.checksum:
                 raise CorruptCheckpoint(f"Its part {link.part} has other content than when it was saved.")
-            self.opened[link] = chunk
+            self.verified[link] = chunk
         return chunk
 
     def forget(self) -> None:
         """Forget the cached bodies."""
         self.bodies.clear()
-        self.held.clear()
+        self.covered.clear()
 
     def contradicts(self, contents: Iterable[Content]) -> bool:
         """Return whether checkpoints refer to other parts under the numbers of cached ones.
@@ -268,7 +268,7 @@ class Parts:
         If so, the server lost the commits of the cached parts, and assigned their numbers again.
         """
         return any(
-            link.part in self.held and self.held[link.part][1] != link
+            link.part in self.covered and self.covered[link.part][1] != link
             for content in contents
             for _, value in content.values.values()
             if isinstance(value, Stored)

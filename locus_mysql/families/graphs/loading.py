@@ -18,8 +18,8 @@ from .decoding import Decoded, Parts, ancestor_content, decode_checkpoints, deco
 from .payload import StoredThread, naming_checkpoint, part_identity, stored_thread
 from .records import Base, ChannelHistory, LoadedGraphCheckpoint, LoadedWrite
 from .statements import loading
-from .statements.dialect import OWN_PARTS, ThreadKey, conditions
-from .statements.loading import AncestorRow, AncestorsWriteRow, Known, LineRow, LoadedRow
+from .statements.loading import AncestorRow, AncestorsWriteRow, CachedParts, LineRow, LoadedRow
+from .statements.tables import OWN_PARTS, ThreadKey, conditions
 from .values import EncodedValue
 
 #: Ancestors that are read in one round trip.
@@ -52,14 +52,16 @@ class Loading:
         checkpoint_key = None if checkpoint_id is None else keys.checkpoint_key(ns, checkpoint_id)
         chosen = loading.NEWEST if checkpoint_id is None else loading.NAMED
 
-        def query(*known: Known, pieces: Mapping[str, str]) -> Query[LoadedRow]:
+        def query(*cached: CachedParts, pieces: Mapping[str, str]) -> Query[LoadedRow]:
             pieces = {"chosen": chosen, **pieces}
-            return loading.READ_ONE(self._sql, key, *known, ns_key=ns_key, checkpoint_key=checkpoint_key, pieces=pieces)
+            return loading.READ_ONE(
+                self._sql, key, *cached, ns_key=ns_key, checkpoint_key=checkpoint_key, pieces=pieces
+            )
 
-        found, parts = yield from self._read(key, ns_key, checkpoint_id, query)
-        if not found:
+        decoded, parts = yield from self._read(key, ns_key, checkpoint_id, query)
+        if not decoded:
             return None
-        loaded, row, content = found[0]
+        loaded, row, content = decoded[0]
         bodies = {}
         with naming_checkpoint(thread_id, row.checkpoint_id):
             for name, (_, value) in content.values.items():
@@ -107,16 +109,11 @@ class Loading:
         }
         chosen = {"chosen": loading.SEVERAL, "conditions": conditions(loading.CONDITIONS, given)}
 
-        def query(*known: Known, pieces: Mapping[str, str]) -> Query[LoadedRow]:
-            return loading.READ_SEVERAL(self._sql, key, *known, limit=limit, pieces={**chosen, **pieces}, **given)
+        def query(*cached: CachedParts, pieces: Mapping[str, str]) -> Query[LoadedRow]:
+            return loading.READ_SEVERAL(self._sql, key, *cached, limit=limit, pieces={**chosen, **pieces}, **given)
 
-        found, _ = yield from self._read(key, ns_key, checkpoint_id, query)
-        return [one.loaded for one in found], found[-1].row.seq if found else 0
-
-    def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
-        """Return the keys of a thread's checkpoints. One round trip."""
-        rows = yield from fetch(loading.KEYS(self._sql, tenant=tenant, thread_id=thread_id))
-        return {row.checkpoint_key for row in rows}
+        decoded, _ = yield from self._read(key, ns_key, checkpoint_id, query)
+        return [one.loaded for one in decoded], decoded[-1].row.seq if decoded else 0
 
     def writes(
         self, tenant: str, thread_id: str, checkpoint_key: bytes, task_id: str | None
@@ -178,20 +175,20 @@ class Loading:
             key: The thread.
             ns_key: The namespace whose cached parts are not read again; None to read all.
             checkpoint_id: The id of the checkpoints, if the query finds those of one id only.
-            query: Returns the query, given what is known and the piece that leaves it out.
+            query: Returns the query, given the cached parts and the piece that leaves them out.
         """
         thread = stored_thread(*key, self._sealing)
         parts = Parts(part_identity(thread))
         base = None if ns_key is None else self._cache.base(key, ns_key)
         if base is not None and base.bodies:
-            numbers = parts.know(base.values, base.bodies)
-            known = Known(base.epoch, ",".join(map(str, numbers)))
-            rows = yield from fetch(query(known, pieces={"known": loading.NOT_KNOWN}))
+            numbers = parts.add_cached(base.values, base.bodies)
+            cached = CachedParts(base.epoch, ",".join(map(str, numbers)))
+            rows = yield from fetch(query(cached, pieces={"cached": loading.NOT_CACHED}))
             decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, base.epoch)
             if not parts.contradicts(one.content for one in decoded):
                 return decoded, parts
             parts = Parts(parts.identity)
-        rows = yield from fetch(query(pieces={"known": ""}))
+        rows = yield from fetch(query(pieces={"cached": ""}))
         return decode_checkpoints(thread, checkpoint_id, rows, parts, None), parts
 
     def _parts(self, key: ThreadKey, ns: str, values: Sequence[Inline | Stored]) -> Operation[Parts]:
@@ -232,10 +229,10 @@ class _Walk:
             if own:
                 self.writes[name].append(own)
         with naming_checkpoint(thread.thread_id, row.checkpoint_id):
-            held = ancestor_content(thread, row).values
-        for name in self.missing & held.keys():
-            self.seeds[name] = held[name].value, row.checkpoint_id
-        self.missing -= held.keys()
+            values = ancestor_content(thread, row).values
+        for name in self.missing & values.keys():
+            self.seeds[name] = values[name].value, row.checkpoint_id
+        self.missing -= values.keys()
         return bool(self.missing)
 
 

@@ -22,9 +22,9 @@ from .operations import GraphOperations
 from .payload import part_identity, stored_thread
 from .records import Base, LabelledValue, LoadedGraphCheckpoint, LoadedWrite, NewGraphCheckpoint, NewValue
 from .statements import moving
-from .statements.dialect import ThreadKey
 from .statements.loading import READ_SEVERAL, LoadedRow
 from .statements.moving import MarkRow
+from .statements.tables import ThreadKey
 from .values import EncodedValue
 
 
@@ -218,7 +218,7 @@ class MovingOperations:
 
     def _next(self, thread_id: str, after: int, limit: int) -> Query[LoadedRow]:
         """Return the query for checkpoints with a seq above this, oldest first, with their parts and writes."""
-        key, pieces = ThreadKey(self._tenant, thread_id), {"chosen": moving.NEXT, "known": ""}
+        key, pieces = ThreadKey(self._tenant, thread_id), {"chosen": moving.NEXT, "cached": ""}
         return READ_SEVERAL(self._sql, key, after=after, limit=limit, pieces=pieces)
 
     def _decoded(self, thread_id: str, rows: Sequence[LoadedRow]) -> list[Decoded]:

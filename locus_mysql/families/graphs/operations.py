@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect import Schema
 from ...dialect.like import like
 from ...engine.operation import Operation, fetch
 from ...runtime.arguments import check_days
@@ -20,7 +19,7 @@ from .loading import Loading
 from .removing import Removing
 from .saving import Saving
 from .statements import threads
-from .statements.dialect import graph_dialect
+from .statements.tables import graph_dialect
 from .statements.threads import ThreadPosition
 
 
@@ -102,26 +101,6 @@ class GraphMaintenance:
         return (Count(removed, "{checkpoint}"),)
 
 
-class HasGraphs(Protocol):
-    """Operations of a public class, over those of graphs."""
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-
-    @property
-    def schema(self) -> Schema:
-        """The tables they need."""
-
-    @property
-    def tenancy(self) -> Tenancy:
-        """Determines the tenant of a call."""
-
-
-#: The class that holds the operations.
-Ops = TypeVar("Ops", bound=HasGraphs)
-
-
 class GraphsOfTenants:
     """Operations of one configuration, with a tenant for each call.
 
@@ -135,6 +114,10 @@ class GraphsOfTenants:
         self.tenancy = Tenancy(config.tenant, tenant_of)
         self.graphs = GraphOperations(config)
         self.schema = self.graphs.sql.schema
+
+
+#: The class that holds the operations.
+Ops = TypeVar("Ops", bound=GraphsOfTenants)
 
 
 class Tenanted(Generic[Ops]):

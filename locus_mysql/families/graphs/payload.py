@@ -18,7 +18,7 @@ from ...runtime.exact_json import decode_json, encode_json
 from ...runtime.sealing import Sealing, Value
 from .chains import Inline, Link, Stored
 from .records import LabelledValue
-from .statements.dialect import OWN_PARTS
+from .statements.tables import OWN_PARTS
 from .values import EncodedValue
 
 #: Whether bytes may be compressed.
@@ -165,15 +165,15 @@ def part_number(part: int, stored_seq: int) -> int:
     return stored_seq * OWN_PARTS + part if part < OWN_PARTS else part
 
 
-def resolved(values: Mapping[str, LabelledValue], stored_seq: int) -> dict[str, LabelledValue]:
+def number_parts(values: Mapping[str, LabelledValue], stored_seq: int) -> dict[str, LabelledValue]:
     """Return the values with the numbers of their parts in the table, once the seq is known."""
-    found = {}
+    numbered = {}
     for name, (label, value) in values.items():
         if isinstance(value, Stored):
             chain = tuple(link._replace(part=part_number(link.part, stored_seq)) for link in value.chain)
             value = value._replace(chain=chain)
-        found[name] = LabelledValue(label, value)
-    return found
+        numbered[name] = LabelledValue(label, value)
+    return numbered
 
 
 def pack_write(value: EncodedValue, compression: Compression, identity: RowIdentity) -> bytes:
@@ -286,9 +286,9 @@ def unseal(stored: bytes, identity: RowIdentity) -> bytes:
         CorruptCheckpoint: They are damaged, were stored in another row, or have an unknown format.
     """
     what = f"A {_TITLES[identity.column]} of thread {identity.thread.thread_id!r}"
-    opened = identity.thread.sealing.open(stored, what, identity.column, *identity.row)
+    framed = identity.thread.sealing.open(stored, what, identity.column, *identity.row)
     try:
-        return bytes(_FRAMING.content(opened))
+        return bytes(_FRAMING.content(framed))
     except DamagedFrame as damage:
         raise CorruptCheckpoint(f"{what} cannot be read back: {damage}.") from None
 

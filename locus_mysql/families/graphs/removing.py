@@ -19,7 +19,7 @@ from . import keys
 from .base_cache import BaseCache
 from .saving import forget_tokens
 from .statements import removing, threads
-from .statements.dialect import ThreadKey
+from .statements.tables import ThreadKey
 
 #: Number of runs, and of stale threads, that one query reads.
 _PAGE = 200

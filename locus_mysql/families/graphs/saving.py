@@ -25,12 +25,13 @@ from .chains import Inline, Stored, store
 from .payload import (
     Compression,
     Content,
+    StoredThread,
     checkpoint_identity,
     naming_checkpoint,
+    number_parts,
     pack,
     pack_write,
     part_identity,
-    resolved,
     seal,
     stored_thread,
     unpack,
@@ -38,8 +39,8 @@ from .payload import (
 )
 from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
 from .statements import loading, saving, threads
-from .statements.dialect import APART, OWN_PARTS, ThreadKey
 from .statements.saving import BaseKey, EpochRow, GraphCheckpointRow, NewPartRow, WriteRow
+from .statements.tables import APART, OWN_PARTS, ThreadKey
 from .values import Body, EncodedValue
 
 #: One call in this many that stores writes is followed by housekeeping.
@@ -47,6 +48,10 @@ HOUSEKEEPING_EVERY = 64
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
+
+
+#: What a checkpoint without a base continues.
+_NO_BASE = Base(b"", b"", b"", {}, {})
 
 
 class _Encoded(NamedTuple):
@@ -158,7 +163,7 @@ class Saving:
             epoch = results.rows(insertion.epoch)[0].epoch
         assert epoch  # noqa: S101 - for the type checker: it was known, or read
         content, row = encoded.content, encoded.row
-        values = resolved(content.values, insertion.apart + numbered.last_insert_id)
+        values = number_parts(content.values, insertion.apart + numbered.last_insert_id)
         saved = Base(epoch, row.checkpoint_key, new.token, values, encoded.bodies, content.snapshots)
         self._cache.remember(key, row.ns_key, saved)
 
@@ -209,9 +214,9 @@ class Saving:
             return None
         key = ThreadKey(tenant, thread_id)
         ns_key, checkpoint_key = keys.ns_key(ns), keys.checkpoint_key(ns, checkpoint_id)
-        known = self._cache.base(key, ns_key, checkpoint_key)
-        if known is not None:
-            return known
+        cached = self._cache.base(key, ns_key, checkpoint_key)
+        if cached is not None:
+            return cached
         rows = yield from fetch(loading.BASE(self._sql, key, checkpoint_key=checkpoint_key))
         if not rows:
             return None
@@ -223,7 +228,7 @@ class Saving:
         bodies = self._cache.bodies(key, ns_key, content.values)
         return Base(row.epoch, checkpoint_key, row.token, content.values, bodies, content.snapshots)
 
-    def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
+    def newest_cached(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """Return the checkpoint of a namespace that this process saved or loaded last."""
         return self._cache.base((tenant, thread_id), keys.ns_key(ns))
 
@@ -279,41 +284,49 @@ class Saving:
                 for mark in dict.fromkeys(marks)
             )
         )
-        return any(found.rows for found in results)
+        return any(result.rows for result in results)
 
     def _encode(self, key: ThreadKey, new: NewGraphCheckpoint, base: Base | None) -> _Encoded:
         """Encode a checkpoint to save."""
         thread = stored_thread(*key, self._sealing)
+        earlier = base or _NO_BASE
         values: dict[str, LabelledValue] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
         snapshots = set(new.snapshots)
         for name, label, encoded in new.values(base):
-            before = base.values.get(name) if base is not None else None
-            body = base.bodies.get(name) if base is not None else None
+            before, body = earlier.values.get(name), earlier.bodies.get(name)
+            value: Inline | Stored
             if encoded is None:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
-                values[name] = LabelledValue(label, before.value)
-                if base is not None and name in base.snapshots:
-                    snapshots.add(name)
+                value = before.value
+                snapshots |= earlier.snapshots & {name}
             elif len(chunks) == OWN_PARTS:
-                values[name], body = LabelledValue(label, Inline(EncodedValue(encoded.kind, encoded.data))), None
+                value, body = Inline(EncodedValue(encoded.kind, encoded.data)), None
             else:
-                stored = store(encoded, None if before is None else before.value, body, len(chunks))
-                values[name], body = LabelledValue(label, stored.value), stored.body
-                if stored.chunk is not None:
-                    chunks.append(seal(stored.chunk, self._compression, part_identity(thread)))
+                value, body, chunk = store(encoded, None if before is None else before.value, body, len(chunks))
+                if chunk is not None:
+                    chunks.append(seal(chunk, self._compression, part_identity(thread)))
+            values[name] = LabelledValue(label, value)
             if body is not None:
                 bodies[name] = body
-        if base is not None:
-            snapshots |= base.snapshots - values.keys() - new.counted
+        snapshots |= earlier.snapshots - values.keys() - new.counted
         content = Content(new.codec, new.head, values, frozenset(snapshots))
+        parts = _parts(values)
+        builds_on = (
+            (BaseKey(earlier.checkpoint_key, earlier.token),) if any(part >= OWN_PARTS for part in parts) else ()
+        )
+        return _Encoded(self._row(thread, new, content, parts), chunks, content, bodies, builds_on)
+
+    def _row(
+        self, thread: StoredThread, new: NewGraphCheckpoint, content: Content, parts: Sequence[int]
+    ) -> GraphCheckpointRow:
+        """Return the row of a checkpoint."""
         parent_key = None if new.parent_id is None else keys.checkpoint_key(new.ns, new.parent_id)
         checkpoint_key = keys.checkpoint_key(new.ns, new.checkpoint_id)
-        needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
+        needs = 0 if parent_key is None else new.needs if content.snapshots <= content.values.keys() else 1
         identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, new.metadata)
-        parts = _parts(values)
-        row = GraphCheckpointRow(
+        return GraphCheckpointRow(
             ns_key=keys.ns_key(new.ns),
             checkpoint_key=checkpoint_key,
             parent_key=parent_key,
@@ -327,9 +340,6 @@ class Saving:
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
         )
-        builds = base is not None and any(part >= OWN_PARTS for part in parts)
-        after = (BaseKey(base.checkpoint_key, base.token),) if base is not None and builds else ()
-        return _Encoded(row, chunks, content, bodies, after)
 
 
 def forget_tokens(sql: Dialect) -> Batch:

@@ -86,7 +86,7 @@ def in_a_thread(
         async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
             return await asyncio.to_thread(getattr(self, name), *args, **kwargs)
 
-        return _described(awaited, definition, method, f"`{name}` in a thread.")
+        return _describe(awaited, definition, method, f"`{name}` in a thread.")
 
     return decorate
 
@@ -103,16 +103,16 @@ def from_other_threads(
             call: Coroutine[Any, Any, T] = getattr(self, name)(*args, **kwargs)
             return self._wait_for(call)
 
-        return _described(blocking, definition, method, f"`{name}`, called from another thread than the event loop's.")
+        return _describe(blocking, definition, method, f"`{name}`, called from another thread than the event loop's.")
 
     return decorate
 
 
-def _described(made: M, definition: Definition, method: Callable[..., Any], doc: str) -> M:
+def _describe(derived: M, definition: Definition, method: Callable[..., Any], doc: str) -> M:
     """Give a method the name of its definition and the signature of its counterpart."""
-    made.__name__, made.__qualname__, made.__doc__ = definition.__name__, definition.__qualname__, doc
-    made.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # inspect.signature reads it
-    return made
+    derived.__name__, derived.__qualname__, derived.__doc__ = definition.__name__, definition.__qualname__, doc
+    derived.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # inspect.signature reads it
+    return derived
 
 
 class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
@@ -188,8 +188,8 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
         """
         listing = self._operations.listing(config, filter, before, limit)
         while not listing.done:
-            for found in await self._run(listing.next_page()):
-                yield found
+            for one in await self._run(listing.next_page()):
+                yield one
 
     def list(
         self,
@@ -347,8 +347,8 @@ class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
         """`list`, each page in a thread."""
         listing = self._operations.listing(config, filter, before, limit)
         while not listing.done:
-            for found in await asyncio.to_thread(self._run, listing.next_page()):
-                yield found
+            for one in await asyncio.to_thread(self._run, listing.next_page()):
+                yield one
 
     @blocking(LangGraphOperations.setup)
     def setup(self) -> None: ...

@@ -81,7 +81,7 @@ def view_of(read: GraphState) -> StateView:
     if damage is not None:
         damage = f"{damage} Delete the checkpoint if no other continues it."
     lists = {name: _stored(value) for name, value in read.values.items() if isinstance(state.get(name), list | Items)}
-    stored = {name: found for name, found in lists.items() if found is not None}
+    stored = {name: one for name, one in lists.items() if one is not None}
     return StateView("graphs", read.thread_id, read.checkpoint, (), state, writes, damage, stored=stored)
 
 
@@ -132,7 +132,7 @@ def stored_as_writes(metadata: Mapping[str, Any]) -> list[str]:
 def pending(writes: Sequence[LoadedWrite]) -> list[PendingWrite]:
     """Return the pending writes of a checkpoint, ordered by path and id of the task and by the task's order."""
     ordered = sorted(writes, key=lambda write: (write.task_path, write.task_id, write.idx))
-    return [found for write in ordered for found in _writes(write)]
+    return [one for write in ordered for one in _writes(write)]
 
 
 def _writes(write: LoadedWrite) -> list[PendingWrite]:

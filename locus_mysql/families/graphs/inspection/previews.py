@@ -161,18 +161,18 @@ def read_previews(
     sql: Dialect, tenant: str, thread_ids: Sequence[str], sealing: Sealing
 ) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
     """Return the previews of threads by their ids. Two round trips: the second reads the ends of long conversations."""
-    asked: dict[str, Any] = {
+    which: dict[str, Any] = {
         "tenant": tenant,
         "root_key": ns_key(""),
         "thread_ids": list(thread_ids),
         "count": len(thread_ids),
     }
-    heads, stopped = HEADS(sql, **asked), STOPPED(sql, each=WRITES, largest=LARGEST_WRITE, **asked)
+    heads, stopped = HEADS(sql, **which), STOPPED(sql, each=WRITES, largest=LARGEST_WRITE, **which)
     results = yield Batch((heads, stopped), atomic=False)
-    found = heads_of(tenant, results.rows(heads), results.rows(stopped), sealing)
-    listed = [part for head in found for part in head.end_parts()]
+    read = heads_of(tenant, results.rows(heads), results.rows(stopped), sealing)
+    listed = [part for head in read for part in head.end_parts()]
     rows = (yield from fetch(PREVIEW_PARTS(sql, tenant=tenant, listed=json.dumps(listed)))) if listed else []
-    return partial(previews_of, found, rows)
+    return partial(previews_of, read, rows)
 
 
 def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow], sealing: Sealing) -> list[GraphHead]:
@@ -186,15 +186,16 @@ def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow]
         identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
         try:
             values = unpack(row.payload, row.stored_seq, identity).values
-            made = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
+            waiting = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
         except (CorruptCheckpoint, EncryptionError):
             continue
         state = {
-            name: to_json(held.value.value) if isinstance(held.value, Inline) else None for name, held in values.items()
+            name: to_json(labelled.value.value) if isinstance(labelled.value, Inline) else None
+            for name, labelled in values.items()
         }
-        held = values.get(MESSAGES)
-        stored = held.value if held is not None and isinstance(held.value, Stored) else None
-        heads.append(GraphHead(thread, row, state, stored, made))
+        messages = values.get(MESSAGES)
+        stored = messages.value if messages is not None and isinstance(messages.value, Stored) else None
+        heads.append(GraphHead(thread, row, state, stored, waiting))
     return heads
 
 

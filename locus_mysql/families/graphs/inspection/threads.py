@@ -59,8 +59,8 @@ from ..operations import GraphOperations
 from ..payload import stored_thread
 from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..statements import inspection
-from ..statements.dialect import LAG_S, ThreadKey, conditions, graph_dialect
 from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSummary
+from ..statements.tables import LAG_S, ThreadKey, conditions, graph_dialect
 from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
@@ -115,7 +115,7 @@ class GraphThreads:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         pattern = check_text(wanted.pattern, "Pattern").replace("**", "*")
         after_time, after_id = (None, None) if cursor is None else _position_in(cursor)
-        asked = PageFilter(
+        chosen = PageFilter(
             pattern=None if pattern == "*" else like(pattern),
             after_time=after_time,
             after_id=after_id,
@@ -123,19 +123,19 @@ class GraphThreads:
             until=None if wanted.saved_before is None else time_text(wanted.saved_before),
         )
         if pattern.startswith(("*", "?")) and pattern != "*":  # no index helps: examine a bounded number of threads
-            pieces = {"conditions": asked._replace(pattern=None).conditions}
-            find_end = inspection.END(self.sql, asked, tenant=self._tenant, others=STEP - 1, pieces=pieces)
+            pieces = {"conditions": chosen._replace(pattern=None).conditions}
+            find_end = inspection.END(self.sql, chosen, tenant=self._tenant, others=STEP - 1, pieces=pieces)
             for last in (yield from fetch(find_end)):
-                asked = asked._replace(end_time=str(last.updated_at), end_id=last.thread_id)
+                chosen = chosen._replace(end_time=str(last.updated_at), end_id=last.thread_id)
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
         containment = None if wanted.metadata is None else Containment(wanted.metadata[1])
         threads: list[ThreadRow] = []
         examined, size = 0, limit
         while True:
-            page = yield from self._summaries(asked, size, asked.conditions)
+            page = yield from self._summaries(chosen, size, chosen.conditions)
             examined += len(page)
             for row in page:
-                asked = asked._replace(after_time=str(row.updated_at), after_id=row.thread_id)
+                chosen = chosen._replace(after_time=str(row.updated_at), after_id=row.thread_id)
                 thread = _thread(row)
                 if _fits(thread, wanted, containment):
                     threads.append(thread)
@@ -143,15 +143,15 @@ class GraphThreads:
                         break
             else:
                 if len(page) < size:
-                    asked = asked._replace(after_time=asked.end_time, after_id=asked.end_id)
+                    chosen = chosen._replace(after_time=chosen.end_time, after_id=chosen.end_id)
                     break
             if len(threads) == limit or examined >= EXAMINED:
                 break
             size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
         threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        if asked.after_time is None or asked.after_id is None:
+        if chosen.after_time is None or chosen.after_id is None:
             return Page(threads, None)
-        return Page(threads, to_cursor(asked.after_time, asked.after_id))
+        return Page(threads, to_cursor(chosen.after_time, chosen.after_id))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
@@ -160,11 +160,11 @@ class GraphThreads:
         return _thread(rows[0]) if rows else None
 
     def _summaries(
-        self, asked: PageFilter, limit: int, condition: str, thread_id: str | None = None
+        self, chosen: PageFilter, limit: int, condition: str, thread_id: str | None = None
     ) -> Operation[Sequence[ThreadSummary]]:
         root_key, pieces = keys.ns_key(_ROOT), {"conditions": condition}
         find = inspection.THREADS(
-            self.sql, asked, tenant=self._tenant, root_key=root_key, limit=limit, thread_id=thread_id, pieces=pieces
+            self.sql, chosen, tenant=self._tenant, root_key=root_key, limit=limit, thread_id=thread_id, pieces=pieces
         )
         return (yield from fetch(find))
 
@@ -249,12 +249,14 @@ class GraphThreads:
         pair = queryable_json({key: value})
         if pair is None:  # no metadata can contain such a value
             return []
-        asked = {"tenant": self._tenant, "threads": RECENT_THREADS, "checkpoints": RECENT_CHECKPOINTS}
+        chosen = {"tenant": self._tenant, "threads": RECENT_THREADS, "checkpoints": RECENT_CHECKPOINTS}
         try:
             pieces = {"holds": inspection.HOLDS}
-            rows = yield from fetch(inspection.BY_METADATA(self.sql, pair=pair, limit=limit, pieces=pieces, **asked))
+            rows = yield from fetch(inspection.BY_METADATA(self.sql, pair=pair, limit=limit, pieces=pieces, **chosen))
         except (Outdated, SetupError):  # errors 3141 and 3157: metadata was changed by hand
-            rows = yield from fetch(inspection.BY_METADATA(self.sql, limit=RECENT_LIMIT, pieces={"holds": ""}, **asked))
+            rows = yield from fetch(
+                inspection.BY_METADATA(self.sql, limit=RECENT_LIMIT, pieces={"holds": ""}, **chosen)
+            )
         containment = Containment(value)
         tagged = [Tagged(self.family, row.thread_id, _checkpoint(row)) for row in rows]
         return [
@@ -345,9 +347,9 @@ def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit:
     texts = list(map(_text, views))
     matches = [[word.search(text) for word in words] for text in texts]
     hits: list[Hit] = []
-    for view, text, found, score in zip(views, texts, matches, scores(matches), strict=True):
+    for view, text, places, score in zip(views, texts, matches, scores(matches), strict=True):
         if score:
-            around = excerpt(text, next(match.start() for match in found if match))
+            around = excerpt(text, next(match.start() for match in places if match))
             saved = view.checkpoint
             hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, score, saved.created_at))
     hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
@@ -362,7 +364,7 @@ def _text(view: StateView) -> str:
 
 
 def _thread(row: ThreadSummary) -> ThreadRow:
-    known, damage = metadata_of(row.metadata)
+    metadata, damage = metadata_of(row.metadata)
     times = [aware(time) for time in (row.updated_at, row.saved_at) if time is not None]
     return ThreadRow(
         family="graphs",
@@ -372,20 +374,20 @@ def _thread(row: ThreadSummary) -> ThreadRow:
         checkpoints=int(row.checkpoints),
         size_bytes=int(row.size_bytes),
         checkpoint_id=row.checkpoint_id,
-        metadata=known,
+        metadata=metadata,
         damage=damage,
     )
 
 
 def _checkpoint(row: HistoryRow | TaggedRow) -> CheckpointRow:
-    known, damage = metadata_of(row.metadata)
+    metadata, damage = metadata_of(row.metadata)
     return CheckpointRow(
         namespace=row.namespace,
         checkpoint_id=row.checkpoint_id,
         parent_id=row.parent_id,
         created_at=aware(row.created_at),
         size_bytes=int(row.size_bytes),
-        metadata=known,
+        metadata=metadata,
         damage=damage,
     )
 

@@ -67,7 +67,7 @@ class Outline:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-class _Known(NamedTuple):
+class _Conversation(NamedTuple):
     """A list that was read: its bytes, the ends of its items, and the tokens up to each item."""
 
     log: HashedLog
@@ -81,10 +81,10 @@ def outline_of(thread: StoredThread, row: OutlineRow) -> Outline:
     values: Mapping[str, Any] = {}
     try:
         identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
-        found = unpack(row.payload, row.stored_seq, identity).values
-        held = found.get(MESSAGES)
-        messages = None if held is None else held.value
-        values = {name: fingerprint(one.value) for name, one in found.items()}
+        stored = unpack(row.payload, row.stored_seq, identity).values
+        conversation = stored.get(MESSAGES)
+        messages = None if conversation is None else conversation.value
+        values = {name: fingerprint(one.value) for name, one in stored.items()}
     except CorruptCheckpoint:
         damaged = True
     return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged, values)
@@ -104,9 +104,9 @@ def read_lists(
             lists.append((yield from loading.value(tenant, thread_id, ns, longest)))
         except CorruptCheckpoint:
             continue
-        known = log_of(lists[-1])
-        hash_prefixes(known, waiting)
-        waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
+        longest_log = log_of(lists[-1])
+        hash_prefixes(longest_log, waiting)
+        waiting = {mark: value for mark, value in waiting.items() if not longest_log.begins_with(mark)}
     return lists
 
 
@@ -137,11 +137,11 @@ def turns_of(outlines: Sequence[Outline], lists: Sequence[EncodedValue]) -> list
         outlines: The checkpoints, newest first.
         lists: Lists of which those of the checkpoints are prefixes.
     """
-    known = [_known(encoded) for encoded in lists]
+    conversations = [_conversation(encoded) for encoded in lists]
     marks = [EMPTY if one.messages is None else mark_of_stored(one.messages) for one in outlines]
-    for one in known:
+    for one in conversations:
         hash_prefixes(one.log, marks)
-    turns = [_turn(outline, mark, known) for outline, mark in zip(outlines, marks, strict=True)][::-1]
+    turns = [_turn(outline, mark, conversations) for outline, mark in zip(outlines, marks, strict=True)][::-1]
     return with_notes(outlines, turns)
 
 
@@ -161,9 +161,9 @@ def with_notes(outlines: Sequence[Outline], turns: Sequence[Turn]) -> list[Turn]
             node = node or "start"
             seconds = max(0.0, (turn.created_at - before.created_at).total_seconds())
         count = turn.lists.get(MESSAGES, EMPTY).item_count
-        known = 0 if before is None else before.lists.get(MESSAGES, EMPTY).item_count
+        earlier = 0 if before is None else before.lists.get(MESSAGES, EMPTY).item_count
         fields = None if parent is None else _fields(parent)
-        note = note_of(max(0, count - known), None, changes_of(fields, _fields(outline)))
+        note = note_of(max(0, count - earlier), None, changes_of(fields, _fields(outline)))
         noted.append(replace(turn, node=node, note="" if outline.damaged else note, seconds=seconds))
     return noted
 
@@ -177,9 +177,9 @@ def _fields(outline: Outline) -> Mapping[str, Any]:
     }
 
 
-def _turn(outline: Outline, mark: Mark, known: Sequence[_Known]) -> Turn:
+def _turn(outline: Outline, mark: Mark, conversations: Sequence[_Conversation]) -> Turn:
     tokens = None
-    whole = next((one for one in known if mark.length and one.log.begins_with(mark)), None)
+    whole = next((one for one in conversations if mark.length and one.log.begins_with(mark)), None)
     if whole is not None:
         count = bisect_right(whole.ends, mark.length)
         tokens = whole.tokens[count - 1] if count else None
@@ -197,14 +197,14 @@ def _turn(outline: Outline, mark: Mark, known: Sequence[_Known]) -> Turn:
     )
 
 
-def _known(encoded: EncodedValue) -> _Known:
+def _conversation(encoded: EncodedValue) -> _Conversation:
     framed = frame(encoded)
     try:
         ends, used = _in_json(framed) if encoded.kind == "json" else _in_msgpack(framed)
     except (Unreadable, ValueError, RecursionError):
         ends, used = [], {}
     counted = accumulate((used.get(index) for index in range(len(ends))), _sum)
-    return _Known(log_of(encoded), ends, list(counted))
+    return _Conversation(log_of(encoded), ends, list(counted))
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
@@ -217,9 +217,9 @@ def _in_msgpack(framed: Framed) -> tuple[list[int], dict[int, int]]:
     count = array_header(framed.front)[1] or 0
     _, *ends = item_ends(body, 0, count)
     used: dict[int, int] = {}
-    for found in _USAGE.finditer(body):
-        index = bisect_right(ends, found.start())
-        tokens = _tokens(read_at(body, found.end()))
+    for match in _USAGE.finditer(body):
+        index = bisect_right(ends, match.start())
+        tokens = _tokens(read_at(body, match.end()))
         if tokens is not None and index not in used:
             used[index] = tokens
     return ends, used

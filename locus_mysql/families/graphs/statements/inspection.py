@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ....dialect.inspection import ThreadMarker
 from ....dialect.sql import Select
-from .dialect import conditions
+from .tables import conditions
 
 
 class ThreadSummary(NamedTuple):
@@ -93,14 +93,15 @@ class PageFilter(NamedTuple):
     @property
     def conditions(self) -> str:
         """The conditions on the alias t."""
-        return conditions(_OF_THREADS, self._asdict())
+        return conditions(OF_THREADS, self._asdict())
 
     def following(self, time: datetime, thread_id: str) -> PageFilter:
         """Return the filter of the threads after one."""
         return self._replace(after_time=str(time), after_id=thread_id)
 
 
-_OF_THREADS = {
+#: {conditions} of threads, by the name of their parameter.
+OF_THREADS = {
     "pattern": "\n           AND t.thread_id LIKE :pattern",
     "after_id": """
            AND t.updated_at <= :after_time AND (t.updated_at < :after_time OR t.thread_id < :after_id)""",

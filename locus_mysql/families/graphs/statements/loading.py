@@ -105,11 +105,11 @@ class LoadedWriteRow(NamedTuple):
     parent_key: None
 
 
-class Known(NamedTuple):
+class CachedParts(NamedTuple):
     """The epoch of a thread, and the numbers of parts, as text, that need not be read as long as it lasts."""
 
-    known_epoch: bytes
-    known_parts: str
+    cached_epoch: bytes
+    cached_parts: str
 
 
 class TaskWriteRow(NamedTuple):
@@ -139,12 +139,6 @@ class PartRow(NamedTuple):
 
     number: int
     chunk: bytes
-
-
-class KeyRow(NamedTuple):
-    """The key of a checkpoint."""
-
-    checkpoint_key: bytes
 
 
 class LineRow(NamedTuple):
@@ -213,7 +207,7 @@ WITH k AS ({{chosen}}){_HEADS}SELECT 1, NULL, NULL, CAST({{PART}} AS SIGNED), NU
   LEFT JOIN {{parts}} p ON p.tenant = :tenant AND p.thread_id = k.thread_id AND p.part = {{PART}}
   LEFT JOIN {{checkpoints}} o
     ON o.tenant = :tenant AND o.thread_id = k.thread_id AND o.ns_key = k.ns_key AND o.seq = {{ROW}}
- WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL{{known}}
+ WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL{{cached}}
  UNION ALL
 SELECT IF(w.checkpoint_key = k.checkpoint_key, 2, 3), w.thread_id, NULL, w.idx, k.checkpoint_key, w.task_id, w.channel,
        w.task_path, w.payload, NULL, NULL, NULL, NULL, NULL, NULL
@@ -248,7 +242,7 @@ READ_SEVERAL = Select(
 WITH k AS ({{chosen}}){_HEADS}SELECT 1, n.thread_id, NULL, CAST(n.part AS SIGNED), NULL, NULL, NULL, NULL,
    COALESCE(p.chunk, o.chunk), NULL, NULL, NULL, NULL, NULL, NULL
   FROM (SELECT DISTINCT k.thread_id, k.ns_key, {{PART}} AS part, {{ROW}} AS seq
-          FROM k JOIN {_SOURCES} WHERE 1{{known}}) n
+          FROM k JOIN {_SOURCES} WHERE 1{{cached}}) n
   LEFT JOIN {{parts}} p ON p.tenant = :tenant AND p.thread_id = n.thread_id AND p.part = n.part
   LEFT JOIN {{checkpoints}} o
     ON o.tenant = :tenant AND o.thread_id = n.thread_id AND o.ns_key = n.ns_key AND o.seq = n.seq
@@ -268,8 +262,8 @@ SELECT 3, w.thread_id, NULL, w.idx, k.checkpoint_key, w.task_id, w.channel, w.ta
     LoadedRow,
 )
 
-#: {known} leaves out the parts that the reader has, unless the thread's epoch has changed.
-NOT_KNOWN = "\n   AND NOT (k.epoch = :known_epoch AND FIND_IN_SET({PART}, :known_parts) > 0)"
+#: {cached} leaves out the parts that the reader has, unless the thread's epoch has changed.
+NOT_CACHED = "\n   AND NOT (k.epoch = :cached_epoch AND FIND_IN_SET({PART}, :cached_parts) > 0)"
 
 _CHOSEN = """
 SELECT {KEYS}
@@ -339,13 +333,6 @@ SELECT 2, line.depth, w.idx, w.checkpoint_key, w.task_id, w.channel, w.task_path
  WHERE line.depth > 0 AND w.channel IN (:channels)
 """,
     LineRow,
-)
-
-#: The keys of a thread's checkpoints.
-KEYS = Select(
-    "SELECT c.checkpoint_key FROM {checkpoints} c"
-    " WHERE c.tenant = :tenant AND c.thread_id = :thread_id AND c.hidden = 0",
-    KeyRow,
 )
 
 #: Parts of a namespace by their numbers: those in rows of their own, and those in the rows of checkpoints.

@@ -15,10 +15,10 @@ from locus_mysql.families.graphs.chains import Inline, Link, Stored
 from locus_mysql.families.graphs.payload import (
     DICTIONARY,
     Content,
+    number_parts,
     pack,
     pack_write,
     part_identity,
-    resolved,
     seal,
     stored_thread,
     unpack,
@@ -62,12 +62,12 @@ def test_payloads_are_unpacked_in_the_packed_order(
 ) -> None:
     found = unpack(pack(Content(codec, head, values), compression, ANY), 7, ANY)
     assert (found.codec, found.head) == (codec, head)
-    assert list(found.values.items()) == list(resolved(values, 7).items())
+    assert list(found.values.items()) == list(number_parts(values, 7).items())
 
 
 def test_a_row_s_own_parts_get_its_seq() -> None:
     value = Stored("json", b"", b"]", 1, b"d" * 16, (Link(5 * 1024 + 3, 0, 10, 7), Link(1, 10, 20, 8)))
-    (held,) = resolved({"log": LabelledValue(None, value)}, 9).values()
+    (held,) = number_parts({"log": LabelledValue(None, value)}, 9).values()
     assert isinstance(held.value, Stored)
     assert held.value.chain == (Link(5 * 1024 + 3, 0, 10, 7), Link(9 * 1024 + 1, 10, 20, 8))
 

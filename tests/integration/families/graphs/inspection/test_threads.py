@@ -22,10 +22,9 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
-from locus_mysql.families.graphs.inspection.threads import GraphThreads
 from locus_mysql.families.graphs.payload import seal, stored_thread, write_identity
-from locus_mysql.families.graphs.statements.dialect import graph_dialect
 from locus_mysql.families.graphs.statements.inspection import THREADS, PageFilter
+from locus_mysql.families.graphs.statements.tables import graph_dialect
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
@@ -36,6 +35,7 @@ from locus_mysql.runtime.sealing import Sealing
 from tests.integration.integrations.langgraph import graphs
 
 from ....conftest import MakeConfig
+from ....proxy import WireProxy
 
 pytestmark = pytest.mark.kept_tables("graphs")
 
@@ -513,30 +513,14 @@ async def test_of_a_long_conversation_a_page_reads_a_part(saver: AsyncMySQLSaver
 
 
 async def test_the_turns_of_a_conversation_are_read_with_two_queries(
-    saver: AsyncMySQLSaver, inspector: Inspector, config: MySQLConfig
+    saver: AsyncMySQLSaver, through_proxy: MakeConfig, proxy: WireProxy
 ) -> None:
     await save_long(saver, "t", 1_200, 40)
-    await inspector.states("graphs", "t")
-    asked: list[int] = []
-
-    def counted() -> Any:
-        """Run the same operation and count its results."""
-        operation = GraphThreads(config).turns("t", 100, None)
-        results = None
-        while True:
-            try:
-                batch = operation.send(results)  # type: ignore[arg-type]
-            except StopIteration as done:
-                return done.value
-            results = yield batch
-            asked.append(sum(len(cell) for found in results for row in found.rows for cell in row if _is_bytes(cell)))
-
-    made = await inspector.database.asynchronous.run(counted())
-    assert len(made()) == 41
-    assert len(asked) == 2
-    assert asked[0] < 41 * 2_000  # rows without their parts
-    assert asked[1] < 600_000  # one conversation of 1,240 messages
-
-
-def _is_bytes(cell: Any) -> bool:
-    return isinstance(cell, bytes | bytearray)
+    async with Inspector(through_proxy()) as inspector:
+        await inspector.states("graphs", "t", 1)
+        with proxy.counting() as count:
+            turns = await inspector.states("graphs", "t", 100)
+    assert len(turns) == 41
+    assert count.round_trips == 2
+    # 41 rows without their parts, and one conversation of 1,240 messages
+    assert count.bytes_received < 41 * 2_000 + 600_000
