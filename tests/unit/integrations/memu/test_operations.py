@@ -8,15 +8,19 @@ import pytest
 from pydantic import BaseModel
 
 from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect.sql import SQL
+from locus_mysql.dialect.template import Text
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Operation, Outdated
 from locus_mysql.errors import NotFound
+from locus_mysql.integrations.memu import statements
 from locus_mysql.integrations.memu.categories import RelationOperations
 from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import content_hash
 
 from ...driven import Driven, Landed
+from .statements import memu_statements
 
 
 class UserModel(BaseModel):
@@ -63,17 +67,22 @@ def test_a_hash_that_another_item_has_stays_in_the_extra_only(store: MemuStore) 
 
 
 def test_tokens_are_forgotten_now_and_then(store: MemuStore) -> None:
-    statements = []
+    forgetting = []
     for _ in range(64):
         deleting = Driven(RelationOperations(store).unlink_item_category("i", "c"))
         next(deleting)
         try:
-            statements.append(deleting.send([Result()] * 2).statements[0].sql)
+            forgetting.append(deleting.send([Result()] * 2).statements[0].sql)
         except StopIteration:
             continue
         with pytest.raises(StopIteration):
             deleting.send([Result((), 3)])
-    assert [sql.split(" WHERE")[0] for sql in statements] == ["DELETE FROM `memu_ledger`"]
+    assert [sql.split(" WHERE")[0] for sql in forgetting] == ["DELETE FROM `memu_ledger`"]
+
+
+def test_the_tests_of_all_statements_make_each_declared_one() -> None:
+    declared = {one.text for one in vars(statements).values() if isinstance(one, SQL)}
+    assert declared <= {one.sql.template for _, one in memu_statements() if isinstance(one.sql, Text)}
 
 
 def test_case_and_white_space_make_no_difference_to_a_hash() -> None:
