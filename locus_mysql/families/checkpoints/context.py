@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import MySQLConfig
-from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
 from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .leases import Turns
+from .statements.dialect import CheckpointDialect
 from .thread_cache import ThreadCache
 
 #: Ids chosen by callers that a store remembers at most.
@@ -17,11 +17,11 @@ KNOWN_IDS = 1_000
 
 
 class Context:
-    """The options of a store, its statements, and its cache of threads.
+    """The options of a store, its tables, and its cache of threads.
 
     Args:
         config: The options.
-        dialect: The statements.
+        dialect: The tables.
     """
 
     def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:

@@ -8,9 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
-from ...dialect.checkpoints.queries import NewestRow
-from ...dialect.checkpoints.thread_pages import SteppedThread, ThreadRange
-from ...dialect.checkpoints.wide_reads import Plan
+from ...dialect.like import like
 from ...engine.operation import Batch, Operation, fetch
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.damaged_rows import readable
@@ -20,6 +18,9 @@ from ..inspection.records import Page
 from .context import Context
 from .metadata_pairs import holds, keys_of
 from .records import CheckpointInfo, found_info
+from .statements import queries
+from .statements.queries import NewestRow, Plan
+from .statements.thread_pages import SteppedThread, ThreadRange
 from .thread_steps import ThreadFilters, ThreadSteps
 
 #: The maximum number of entries of a page.
@@ -57,7 +58,7 @@ class Pages:
 
     def __init__(self, context: Context) -> None:
         self._sql, self._sealing = context.sql, context.sealing
-        self._steps = ThreadSteps(context.sql.thread_pages)
+        self._steps = ThreadSteps(context.sql)
 
     def threads(self, tenant: str, limit: int, cursor: str | None, pattern: str) -> Operation[Page[str]]:
         """Return a page of the ids of threads, most recently saved first. See `ThreadSteps.page`."""
@@ -86,8 +87,7 @@ class Pages:
         if cursor is not None:
             thread_id, seq = from_cursor(cursor, str, int)
             after = thread_id, seq
-        find = self._sql.wide_reads.by_metadata(tenant, keys, limit + 1, after)
-        rows = yield from fetch(find)
+        rows = yield from fetch(queries.page_by_metadata(self._sql, tenant, keys, limit + 1, after))
         wanted = Containment(value)
         info = partial(found_info, tenant=tenant, sealing=self._sealing)
         infos = readable(info, (row for row in rows[:limit] if row.live))
@@ -98,29 +98,30 @@ class Pages:
     def estimate_count(self, tenant: str, pattern: str) -> Operation[CountEstimate]:
         """Estimate the number of threads that match a glob. One round trip; two for a frequent beginning of ids."""
         check_text(pattern, "Pattern")
-        sql = self._sql.wide_reads
-        dives = sql.estimates(tenant)
+        sql = self._sql
+        values: dict[str, Any] = {"tenant": tenant, "pattern": like(pattern)}
+        dives = {name: queries.ESTIMATE(sql, pieces={"range": one}, **values) for name, one in queries.RANGES.items()}
         if not pattern.startswith(("*", "?")):
-            step, dive = sql.count_beginning(tenant, pattern, EXAMINED), sql.estimate_beginning(tenant, pattern)
-            queries = (step, dive, dives["table"])
-            results = yield Batch(queries, atomic=False)
-            (found,) = results.rows(step)
-            if found.examined < EXAMINED:
-                return CountEstimate(int(found.counted), int(found.counted), exact=True)
+            count = queries.COUNT_BEGINNING(sql, limit=EXAMINED, **values)
+            dive = queries.ESTIMATE(sql, pieces={"range": queries.BEGINNING}, **values)
+            results = yield Batch((count, dive, dives["table"]), atomic=False)
+            (step,) = results.rows(count)
+            if step.examined < EXAMINED:
+                return CountEstimate(int(step.counted), int(step.counted), exact=True)
             estimated = _rows(results.rows(dive))
             if estimated < NEARLY_HALF * _rows(results.rows(dives["table"])):
-                return _scaled(estimated, found.examined, int(found.counted))
-        step = sql.count_newest(tenant, pattern, EXAMINED)
-        results = yield Batch((step, *dives.values()), atomic=False)
-        (found,) = results.rows(step)
-        if found.examined < EXAMINED:
-            return CountEstimate(int(found.counted), int(found.counted), exact=True)
+                return _scaled(estimated, step.examined, int(step.counted))
+        count = queries.COUNT_NEWEST(sql, limit=EXAMINED, **values)
+        results = yield Batch((count, *dives.values()), atomic=False)
+        (step,) = results.rows(count)
+        if step.examined < EXAMINED:
+            return CountEstimate(int(step.counted), int(step.counted), exact=True)
         total = threads_of({name: _rows(results.rows(dive)) for name, dive in dives.items()})
-        return _scaled(total, found.examined, int(found.counted))
+        return _scaled(total, step.examined, int(step.counted))
 
 
 def threads_of(estimates: Mapping[str, int]) -> int:
-    """Return the number of a tenant's threads from the estimates of `WideStatements.estimates`."""
+    """Return the number of a tenant's threads from the estimates for each of `queries.RANGES`."""
     if estimates["tenant"] < NEARLY_HALF * estimates["table"]:
         return estimates["tenant"]
     return max(estimates["tenant"], estimates["table"] - estimates["before"] - estimates["after"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import OrderedDict
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ...engine.at_fork import reset_at_fork
 from .coding.codec import EncodedState
@@ -23,8 +23,12 @@ THREADS_REMEMBERED = 10_000
 #: Of these, the most recently used are kept unpacked; the others are packed, in a third of the memory.
 THREADS_UNPACKED = 200
 
-#: A tenant and a thread id.
-ThreadKey: TypeAlias = tuple[str, str]
+
+class ThreadKey(NamedTuple):
+    """A thread of a tenant."""
+
+    tenant: str
+    thread_id: str
 
 
 class CachedState(NamedTuple):

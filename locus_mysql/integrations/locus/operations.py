@@ -13,7 +13,6 @@ from locus.core.state import AgentState
 from locus.memory.retention import trim_messages
 
 from ...config import MySQLConfig
-from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
 from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
@@ -25,6 +24,7 @@ from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.pages import CountEstimate
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
+from ...families.checkpoints.statements.dialect import checkpoint_dialect
 from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.tenancy import Tenancy
@@ -75,7 +75,7 @@ class LocusOperations:
         self.tenancy = Tenancy(config.tenant, tenant_of)
         self.message_retention = message_retention
         self.stamps = message_retention is not None or bool(stamp_messages)
-        dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        dialect = checkpoint_dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
         self.on_conflict = on_conflict
@@ -89,7 +89,7 @@ class LocusOperations:
     def thread_key(self, thread_id: str) -> ThreadKey:
         """The key of a thread: its tenant and its id."""
         check_thread_id(thread_id)
-        return self.tenancy.of(thread_id), thread_id
+        return ThreadKey(self.tenancy.of(thread_id), thread_id)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
