@@ -65,7 +65,7 @@ class CheckpointFamily:
 
     def changes(self, config: MySQLConfig) -> ThreadChanges:
         """See `Family.changes`."""
-        from .inspection.changes import CheckpointChanges
+        from .inspection.threads import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))
 

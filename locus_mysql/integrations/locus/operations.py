@@ -18,11 +18,10 @@ from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
-from ...families.checkpoints.branch_warning import ThreadBranched
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.pages import CountEstimate
-from ...families.checkpoints.preconditions import Expected, Precondition, expecting
+from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.statements.dialect import checkpoint_dialect
 from ...families.checkpoints.thread_cache import ThreadKey

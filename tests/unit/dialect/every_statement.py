@@ -34,6 +34,7 @@ from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
 from locus_mysql.dialect.words import WordSearch
 from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.families.checkpoints import pages as checkpoint_pages
 from locus_mysql.families.checkpoints.statements import (
     inspection as checkpoint_inspection,
 )
@@ -103,13 +104,13 @@ PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
         ("FIND_BY_METADATA", "after"): ("", checkpoint_queries.AFTER_CHECKPOINT),
         ("LOAD_BY_METADATA", "after"): ("", checkpoint_queries.AFTER_CHECKPOINT),
         ("LOAD_NEWEST_OF_EACH", "after"): ("", checkpoint_queries.AFTER_THREAD),
-        ("_PAGE_BY_METADATA", "ranges"): (checkpoint_queries._RANGE,),
-        ("_PAGE_BY_METADATA", "after"): ("", checkpoint_queries._AFTER_PLACE),
+        ("_PAGE_BY_METADATA", "ranges"): (checkpoint_pages._RANGE,),
+        ("_PAGE_BY_METADATA", "after"): ("", checkpoint_pages._AFTER_PLACE),
         ("INDEX_PENDING", "locking"): ("", checkpoint_queries.SKIP_LOCKED["locking"]),
         **{("_SEARCH", name): tuple(one.get(name, "") for one in _SEARCHES) for name in _SEARCHES[1]},
         ("_SEARCH", "bound"): ("", " LIMIT 5"),
         ("_SEARCH", "waiting"): ("", checkpoint_queries._WAITING),
-        ("ESTIMATE", "range"): (*checkpoint_queries.RANGES.values(), checkpoint_queries.BEGINNING),
+        ("ESTIMATE", "range"): (*checkpoint_pages.RANGES.values(), checkpoint_pages.BEGINNING),
         **{("", name): (_ALL.pieces[name], _SOME.pieces[name]) for name in _ALL.pieces},
         ("TAGGED_LATELY", "step"): (_STEPS[0].pieces["step"],),
         ("_THREADS", "step"): tuple(step.pieces["step"] for step in _STEPS),

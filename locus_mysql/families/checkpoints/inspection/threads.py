@@ -1,4 +1,4 @@
-"""`CheckpointThreads`: reads threads of agents, of plain dicts and of current states for the inspector. No I/O."""
+"""Reads and changes threads of agents, of plain dicts and of current states for the inspector. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ....dialect import Query
 from ....dialect.inspection import ThreadMarker
 from ....dialect.words import parts_of
 from ....engine.operation import Operation, fetch
-from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
+from ....errors import Conflict, CorruptCheckpoint, InvalidInput, SchemaMismatch, ThreadExists
 from ....records.log_digests import EMPTY, Mark
 from ....runtime.arguments import (
     check_checkpoint_id,
@@ -49,6 +49,7 @@ from ...inspection.turn_notes import changes_of, note_of
 from .. import thread_steps
 from ..coding.payload import beginning_of, outline
 from ..metadata_pairs import holds, lookup_text
+from ..preconditions import NO_CHECKPOINT
 from ..queries import hits_of
 from ..records import decode_state_text, metadata_of
 from ..state_rows import Named, assemble_rows
@@ -58,6 +59,7 @@ from ..statements.inspection import BeginningRow, HistoryRow, StateRow, TaggedRo
 from ..statements.queries import HitRow
 from ..statements.tables import Kind
 from ..statements.thread_pages import SteppedThread, ThreadRange
+from ..store import StoreOperations
 from ..thread_cache import ThreadKey
 from ..thread_steps import ThreadFilters, ThreadSteps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
@@ -244,6 +246,40 @@ class CheckpointThreads:
             metadata=metadata,
             damage=damage,
         )
+
+
+class CheckpointChanges:
+    """See `ThreadChanges`.
+
+    Args:
+        operations: The operations of the family's store.
+    """
+
+    can_branch = True
+
+    def __init__(self, operations: StoreOperations) -> None:
+        self._operations = operations
+        self.has_history = operations.kind != "current"
+
+    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
+        """See `ThreadChanges.delete`."""
+        return (yield from self._operations.delete(thread_id, checkpoint_id))
+
+    def copy(self, source: str, target: str) -> Operation[bool]:
+        """See `ThreadChanges.copy`."""
+        return (yield from self._operations.copy_thread(source, target))
+
+    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
+        """See `ThreadChanges.branch`."""
+        state = yield from self._operations.load(source, checkpoint_id)
+        found = yield from self._operations.get_metadata(source, checkpoint_id)
+        if state is None or found is None:
+            return False
+        try:
+            yield from self._operations.save(target, state, metadata=found["metadata"], expected=NO_CHECKPOINT)
+        except Conflict as error:
+            raise ThreadExists(f"There is a thread {target!r} already. Choose another name.") from error
+        return True
 
 
 def _text(at: datetime | None) -> str | None:
