@@ -106,7 +106,7 @@ class Removing:
                 *condition.guards(sql, key),
                 ledger.RECORD_DELETED(sql, key, checkpoint_id=checkpoint_id, token=token),
                 clear_id,
-                *(statement(sql, key) for statement in removing.REMOVE_UNNEEDED),
+                removing.remove_unneeded(sql, key),
                 (threads.KEEP_LEASE_IF_EMPTY if condition else threads.DROP_IF_EMPTY)(sql, key),
                 outcome_query=FIND(sql, key, token=token),
             )
@@ -188,7 +188,7 @@ class ThreadMaintenance:
                 ledger.RECORD_ALL(sql, key),
                 clear_ids,
                 RECORD_AFFECTED(sql, key, token=token),
-                *(statement(sql, key) for statement in removing.SWEEP),
+                removing.sweep(sql, key),
                 outcome_query=outcome_query,
             )
         except Outdated:  # it was deleted meanwhile
@@ -201,7 +201,7 @@ class ThreadMaintenance:
             yield Batch.of(
                 threads.LOCK(self._sql, key, version=os.urandom(16), known_version=b""),
                 threads.GUARD(self._sql),
-                *(statement(self._sql, key) for statement in removing.SWEEP),
+                removing.sweep(self._sql, key),
             )
         except Outdated:
             return

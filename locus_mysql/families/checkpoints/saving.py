@@ -348,12 +348,12 @@ class Saving:
             replaced = [ledger.RECORD_NAMED(sql, key, row), clear_id] if attempt.replaces else []
             steps = [take, saving.GUARD_SAVE(sql, key, row), *guards, *replaced, insert, *cleaning]
         if attempt.replaces:
-            steps += [statement(sql, key) for statement in removing.REMOVE_UNNEEDED]
+            steps += removing.remove_unneeded(sql, key)
         keep, prune = self.context.config.keep_checkpoints, None
         if keep is not None and not row.provisional:
             prune = removing.CLEAR_OLDER_IDS(sql, key, keep=keep)
             steps += [ledger.RECORD_OLDER(sql, key, keep=keep), prune]
-            steps += [statement(sql, key) for statement in removing.REMOVE_UNNEEDED]
+            steps += removing.remove_unneeded(sql, key)
         outcome_query = saving.FIND_SAVED(sql, key, checkpoint_id=row.checkpoint_id, token=row.token)
         batch = Batch(tuple(steps), outcome_query, lock=(sql.names["threads"], *key))
         return _Transaction(batch, outcome_query, take, insert, prune)

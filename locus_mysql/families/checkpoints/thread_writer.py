@@ -178,7 +178,7 @@ class ThreadWriter:
             steps += [ledger.RECORD_ALL(sql, key), moving.CLEAR_IDS(sql, key, checkpoint_ids=[*replaced])]
         steps += [row.statement(sql, key) for row in rows]
         if replaced:
-            steps += [statement(sql, key) for statement in removing.SWEEP]
+            steps += removing.sweep(sql, key)
         try:
             yield Batch.of(*steps, outcome_query=outcome_query)
         except Outdated:

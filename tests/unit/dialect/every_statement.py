@@ -100,6 +100,7 @@ PIECES: Mapping[str, Mapping[tuple[str, str], Sequence[str]]] = {
             ("LOAD_ALL", name): (checkpoint_loading.OF_NEWEST[name], checkpoint_loading.OF_NAMED[name])
             for name in checkpoint_loading.OF_NAMED
         },
+        ("", "rows"): (checkpoint_removing.ALL_HOLLOW["rows"], checkpoint_removing.HOLLOW_AND_ABOVE["rows"]),
         ("EXPIRED", "of_tenant"): ("", checkpoint_removing.OF_TENANT),
         ("FIND_BY_METADATA", "after"): ("", checkpoint_queries.AFTER_CHECKPOINT),
         ("LOAD_BY_METADATA", "after"): ("", checkpoint_queries.AFTER_CHECKPOINT),

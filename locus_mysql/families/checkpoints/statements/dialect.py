@@ -52,7 +52,7 @@ PIECES = {
     "ROW": "tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,\n"
     "  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at",
     "VALUES": ":continues, :token, :payload, :metadata, :metadata_keys, :search_text, :unindexed, :oldest_at, :seal",
-    **_for_aliases("HOLLOW", _HOLLOW, "kx"),
+    **_for_aliases("HOLLOW", _HOLLOW, "kpx"),
     **_for_aliases("UNNAMED", _UNNAMED, "cx"),
     # A thread that may have a checkpoint saved since a time. A save reads the thread's time when it begins to wait for
     # the thread's lock, and the checkpoint's time when it has the lock.

@@ -2,7 +2,7 @@
 
 A checkpoint is removed by clearing the id of its row. Then the parts of rows that no state needs are removed: texts,
 payloads, and in the end the rows themselves, of which nothing is left but a link to their parents (*hollow* rows). That
-is done for one row by `REMOVE_UNNEEDED`, which follows its parents and bases, and for all rows of a thread by `SWEEP`.
+is done for one row by `remove_unneeded`, which follows its parents and bases, and for all rows of a thread by `sweep`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ....dialect.sql import SQL, Select
+from ....dialect.statement import Statement
+from ..thread_cache import ThreadKey
+from .dialect import CheckpointDialect
 from .threads import ThreadId
 
 # Clearing ids
 
-#: Clears the id of a checkpoint. Its seq becomes LAST_INSERT_ID(), for `REMOVE_UNNEEDED`.
+#: Clears the id of a checkpoint. Its seq becomes LAST_INSERT_ID(), for `remove_unneeded`.
 CLEAR_ID = SQL("""
 UPDATE {checkpoints} c
    SET {UNNAMED.c},
@@ -44,77 +47,103 @@ UPDATE {checkpoints} c
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND
 """)
 
-# What one row leaves behind
+# What one row leaves behind. Rows are found by the keys that a recursion returns. Without the hints, MySQL reads whole
+# tables whose statistics are from when they were small.
 
 #: Removes the text of the row whose id was just cleared if no state continues it, and the texts of unnamed rows that
 #: only this row continued. Relies on the index parents.
 FORGET_TEXT = SQL("""
-UPDATE {checkpoints} c
-  JOIN (WITH RECURSIVE unheld (seq, parent_seq, continues) AS (
+UPDATE (WITH RECURSIVE unheld (seq, parent_seq, continues) AS (
           SELECT x.seq, x.parent_seq, x.continues FROM {checkpoints} x
            WHERE {KEY.x} AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k WHERE {KEY.k} AND k.parent_seq = x.seq AND k.continues = 1)
           UNION ALL
           SELECT p.seq, p.parent_seq, p.continues
             FROM unheld
-            JOIN {checkpoints} p ON {KEY.p} AND p.seq = unheld.parent_seq AND p.seq < unheld.seq
+            STRAIGHT_JOIN {checkpoints} p FORCE INDEX (PRIMARY)
+                ON {KEY.p} AND p.seq = unheld.parent_seq AND p.seq < unheld.seq
            WHERE unheld.continues = 1 AND p.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE {KEY.k} AND k.parent_seq = p.seq AND k.continues = 1 AND k.seq <> unheld.seq)
-        ) SELECT seq FROM unheld) AS forgotten ON forgotten.seq = c.seq
+        ) SELECT seq FROM unheld) AS forgotten
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY) ON {KEY.c} AND c.seq = forgotten.seq
    SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
- WHERE {KEY.c}
 """)
 
 #: Empties the payload of the row whose id was just cleared if no state builds on it, and the payloads of unnamed rows
 #: on which only this row was built. Relies on the index bases.
 STRIP_PAYLOAD = SQL("""
-UPDATE {checkpoints} c
-  JOIN (WITH RECURSIVE unused (seq, base_seq) AS (
+UPDATE (WITH RECURSIVE unused (seq, base_seq) AS (
           SELECT x.seq, x.base_seq FROM {checkpoints} x
            WHERE {KEY.x} AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k WHERE {KEY.k} AND k.base_seq = x.seq AND k.seq <> x.seq)
           UNION ALL
           SELECT b.seq, b.base_seq
             FROM unused
-            JOIN {checkpoints} b ON {KEY.b} AND b.seq = unused.base_seq AND b.seq < unused.seq
+            STRAIGHT_JOIN {checkpoints} b FORCE INDEX (PRIMARY)
+                ON {KEY.b} AND b.seq = unused.base_seq AND b.seq < unused.seq
            WHERE b.checkpoint_id IS NULL
              AND NOT EXISTS (SELECT 1 FROM {checkpoints} k
                               WHERE {KEY.k} AND k.base_seq = b.seq AND k.seq <> b.seq AND k.seq <> unused.seq)
-        ) SELECT seq FROM unused) AS strippable ON strippable.seq = c.seq
+        ) SELECT seq FROM unused) AS strippable
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY) ON {KEY.c} AND c.seq = strippable.seq
    SET c.payload = '', c.base_seq = NULL
- WHERE {KEY.c}
 """)
 
 #: Rows that follow hollow ones get the nearest parent that is needed for its content; then the hollow ones can be
-#: deleted. Otherwise each save under the same id, or beyond keep_checkpoints, would leave a row. Relies on the indexes
-#: bases, in which hollow rows have no base, and parents. The recursion goes up along hollow parents. It ends even where
-#: rows are damaged, as it only goes to rows with a lower seq.
+#: deleted. Otherwise each save under the same id, or beyond keep_checkpoints, would leave a row. The piece is one of
+#: those below. Relies on the index parents. The recursion goes up along hollow parents. It ends even where rows are
+#: damaged, as it only goes to rows with a lower seq.
 BYPASS_HOLLOW = SQL("""
-UPDATE {checkpoints} c
-  JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
+UPDATE (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
           SELECT k.seq, x.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
-            FROM {checkpoints} x FORCE INDEX (bases)
-            STRAIGHT_JOIN {checkpoints} k ON {KEY.k} AND k.parent_seq = x.seq AND k.seq > x.seq AND NOT ({HOLLOW.k})
+            FROM {rows}
+            STRAIGHT_JOIN {checkpoints} k FORCE INDEX (parents)
+                ON {KEY.k} AND k.parent_seq = x.seq AND k.seq > x.seq AND NOT ({HOLLOW.k})
            WHERE {KEY.x} AND {HOLLOW.x}
           UNION ALL
           SELECT up.seq, x.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
             FROM up
-            JOIN {checkpoints} x ON {KEY.x} AND x.seq = up.parent_seq AND x.seq < up.hollow_seq AND {HOLLOW.x}
+            STRAIGHT_JOIN {checkpoints} x FORCE INDEX (PRIMARY)
+                ON {KEY.x} AND x.seq = up.parent_seq AND x.seq < up.hollow_seq AND {HOLLOW.x}
         )
         SELECT up.seq, up.parent_seq, up.continues
           FROM up
           LEFT JOIN {checkpoints} x ON {KEY.x} AND x.seq = up.parent_seq AND {HOLLOW.x}
-         WHERE x.seq IS NULL) AS bypass ON bypass.seq = c.seq
+         WHERE x.seq IS NULL) AS bypass
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY) ON {KEY.c} AND c.seq = bypass.seq
    SET c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
- WHERE {KEY.c}
 """)
 
-#: Relies on the index bases.
-DELETE_HOLLOW = SQL("DELETE x FROM {checkpoints} x FORCE INDEX (bases) WHERE {KEY.x} AND {HOLLOW.x}")
+DELETE_HOLLOW = SQL("DELETE x FROM {rows} WHERE {KEY.x} AND {HOLLOW.x}")
 
-#: Removes the parts of the row whose seq is the last insert id that no other row needs, and rows without content.
-REMOVE_UNNEEDED = (FORGET_TEXT, STRIP_PAYLOAD, BYPASS_HOLLOW, DELETE_HOLLOW)
+#: All rows of a thread. Relies on the index bases: hollow rows have no base_seq.
+ALL_HOLLOW = {"rows": "{checkpoints} x FORCE INDEX (bases)"}
+
+#: The row whose id was just cleared, if it is hollow, and its parents up to the first that is not.
+HOLLOW_AND_ABOVE = {
+    "rows": """(WITH RECURSIVE above (seq, parent_seq) AS (
+                    SELECT x.seq, x.parent_seq FROM {checkpoints} x
+                     WHERE {KEY.x} AND x.seq = LAST_INSERT_ID() AND {HOLLOW.x}
+                    UNION ALL
+                    SELECT p.seq, p.parent_seq
+                      FROM above
+                      STRAIGHT_JOIN {checkpoints} p FORCE INDEX (PRIMARY)
+                          ON {KEY.p} AND p.seq = above.parent_seq AND p.seq < above.seq AND {HOLLOW.p}
+                  ) SELECT seq FROM above) AS above
+            STRAIGHT_JOIN {checkpoints} x FORCE INDEX (PRIMARY) ON {KEY.x} AND x.seq = above.seq"""
+}
+
+
+def remove_unneeded(sql: CheckpointDialect, key: ThreadKey) -> tuple[Statement, ...]:
+    """Return the statements that remove what no row needs of the row whose seq is the last insert id."""
+    return (
+        FORGET_TEXT(sql, key),
+        STRIP_PAYLOAD(sql, key),
+        BYPASS_HOLLOW(sql, key, pieces=HOLLOW_AND_ABOVE),
+        DELETE_HOLLOW(sql, key, pieces=HOLLOW_AND_ABOVE),
+    )
+
 
 # What all rows of a thread leave behind
 
@@ -183,8 +212,16 @@ UPDATE {checkpoints} c
 """,
 )
 
-#: Removes all rows of a thread, and parts of rows, that no named checkpoint needs.
-SWEEP = (SWEEP_TEXTS, SWEEP_PAYLOADS, BYPASS_HOLLOW, DELETE_HOLLOW)
+
+def sweep(sql: CheckpointDialect, key: ThreadKey) -> tuple[Statement, ...]:
+    """Return the statements that remove all rows of a thread, and parts of rows, that no named checkpoint needs."""
+    return (
+        SWEEP_TEXTS(sql, key),
+        SWEEP_PAYLOADS(sql, key),
+        BYPASS_HOLLOW(sql, key, pieces=ALL_HOLLOW),
+        DELETE_HOLLOW(sql, key, pieces=ALL_HOLLOW),
+    )
+
 
 # Whole threads
 

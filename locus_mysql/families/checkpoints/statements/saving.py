@@ -123,7 +123,7 @@ SELECT NULL
 GUARD_SAVE = guard_once(FIND_SAVED)
 
 #: Clears the id of the checkpoint that a row will replace, if `INSERT_AFTER` with the same pieces will find the row's
-#: parent and base. Its seq becomes LAST_INSERT_ID(), for `removing.REMOVE_UNNEEDED`.
+#: parent and base. Its seq becomes LAST_INSERT_ID(), for `removing.remove_unneeded`.
 CLEAR_REPLACED_ID = SQL("""
 UPDATE {checkpoints} x
   JOIN {checkpoints} c ON {KEY.c} AND c.seq = :parent_seq AND c.token = :parent_token{base}
