@@ -9,12 +9,12 @@ from typing import Any, Self, cast
 from ...engine.operation import Operation, fetch
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.server_times import as_sql_time, aware
-from ..inspection.cursors import from_cursor, to_cursor
 from ..inspection.records import Page
+from ..inspection.sources import from_cursor, to_cursor
 from .metadata_pairs import lookup_text
 from .statements import thread_pages
 from .statements.dialect import CheckpointDialect
-from .statements.thread_pages import Detail, Step, SteppedThread, ThreadRange
+from .statements.thread_pages import Step, SteppedThread, ThreadRange
 
 #: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
 #: if their sizes are summed up.
@@ -68,7 +68,6 @@ class ThreadSteps:
         within: ThreadRange,
         limit: int,
         cursor: str | None,
-        detail: Detail = "size",
     ) -> Operation[Page[SteppedThread]]:
         """Return a page. One round trip; two if the index has more than `CANDIDATES` candidates.
 
@@ -81,19 +80,18 @@ class ThreadSteps:
             within: The times of the threads' last saves.
             limit: The maximum number of threads.
             cursor: The cursor of the previous page; None for the first one.
-            detail: What is read of each thread.
         """
         walks = False
         if cursor is not None:
             walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
             within = replace(within, after=(as_sql_time(saved_at), last_id))
         if not walks and (candidates := _candidates(filters, within)) is not None:
-            rows, _, examined = yield from self.examine(tenant, candidates, filters, limit, detail)
+            rows, _, examined = yield from self.examine(tenant, candidates, filters, limit)
             if examined <= CANDIDATES:
                 return _page(rows, rows[-1] if len(rows) == limit else None, walks=False)
         size = max(limit + 1, filters.step)
         step = thread_pages.walk(within, size)
-        rows, end, examined = yield from self.examine(tenant, step, filters, limit, detail)
+        rows, end, examined = yield from self.examine(tenant, step, filters, limit)
         if len(rows) < limit:
             last = end if examined == size else None
         else:
@@ -101,7 +99,7 @@ class ThreadSteps:
         return _page(rows, last, walks=True)
 
     def examine(
-        self, tenant: str, step: Step, filters: ThreadFilters, limit: int, detail: Detail = "size"
+        self, tenant: str, step: Step, filters: ThreadFilters, limit: int
     ) -> Operation[tuple[list[SteppedThread], SteppedThread, int]]:
         """Return the first threads of a step that pass, newest first; its last thread; and the number examined."""
         find = thread_pages.threads_of(
@@ -112,7 +110,6 @@ class ThreadSteps:
             keys=filters.keys,
             min_bytes=filters.min_bytes,
             limit=limit,
-            detail=detail,
         )
         found = yield from fetch(find)
         end = next(row for row in found if row.created_at is None)

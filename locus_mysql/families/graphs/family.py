@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.graphs.tables import encrypted_columns, graph_schema
 from ...dialect.resealing import SealedColumn
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
+from .statements.tables import encrypted_columns, graph_schema
 
 
 class GraphFamily:
@@ -32,7 +32,7 @@ class GraphFamily:
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
-        from .maintenance import GraphMaintenance
+        from .operations import GraphMaintenance
 
         return GraphMaintenance(config)
 
@@ -50,7 +50,7 @@ class GraphFamily:
 
     def changes(self, config: MySQLConfig) -> ThreadChanges:
         """See `Family.changes`."""
-        from .inspection.changes import GraphChanges
+        from .inspection.threads import GraphChanges
 
         return GraphChanges(config)
 

@@ -9,19 +9,22 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ...config import MySQLConfig
-from ...dialect.graphs.moving import MarkRow
-from ...dialect.graphs.result_rows import LoadedRow
+from ...dialect import Query
+from ...dialect.like import like
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from . import keys
-from .decoding import Decoded, decode_checkpoints
+from .decoding import Decoded, Parts, decode_checkpoints
 from .operations import GraphOperations
-from .parts import Parts
+from .payload import part_identity, stored_thread
 from .records import Base, LabelledValue, LoadedGraphCheckpoint, LoadedWrite, NewGraphCheckpoint, NewValue
-from .sealed_rows import part_identity, stored_thread
+from .statements import moving
+from .statements.loading import READ_SEVERAL, LoadedRow
+from .statements.moving import MarkRow
+from .statements.tables import ThreadKey
 from .values import EncodedValue
 
 
@@ -114,17 +117,20 @@ class MovingOperations:
 
     def threads(self, after: str, pattern: str, limit: int = 500) -> Operation[list[str]]:
         """Return ids of threads after an id that match a glob, in their order. One round trip."""
-        rows = yield from fetch(self._sql.moving.threads(self._tenant, after, pattern, limit))
+        rows = yield from fetch(
+            moving.THREADS(self._sql, tenant=self._tenant, after=after, pattern=like(pattern), limit=limit)
+        )
         return [row.thread_id for row in rows]
 
     def count(self, pattern: str) -> Operation[int]:
         """Return the number of checkpoints of threads that match a glob. One round trip."""
-        (row,) = yield from fetch(self._sql.moving.count(self._tenant, pattern))
+        (row,) = yield from fetch(moving.COUNT_CHECKPOINTS(self._sql, tenant=self._tenant, pattern=like(pattern)))
         return row.total
 
     def marks(self, thread_id: str, after: int = 0) -> Operation[dict[bytes, MarkRow]]:
         """Return key and other columns of a thread's checkpoints with a seq above this. One round trip."""
-        rows = yield from fetch(self._sql.moving.marks(self._tenant, thread_id, after))
+        key = ThreadKey(self._tenant, thread_id)
+        rows = yield from fetch(moving.MARKS(self._sql, key, after=after, limit=moving.ALL))
         return {row.checkpoint_key: row for row in rows}
 
     def page(
@@ -138,8 +144,8 @@ class MovingOperations:
             limit: The maximum number of checkpoints to return.
             parents: The stored values of checkpoints of the pages before; those of this page are added.
         """
-        checkpoints = self._sql.moving.next(self._tenant, thread_id, after, limit)
-        marks = self._sql.moving.marks(self._tenant, thread_id, after, limit)
+        checkpoints = self._next(thread_id, after, limit)
+        marks = moving.MARKS(self._sql, ThreadKey(self._tenant, thread_id), after=after, limit=limit)
         results = yield Batch((checkpoints, marks))
         flags = {row.checkpoint_key: row for row in results.rows(marks)}
         try:
@@ -179,11 +185,11 @@ class MovingOperations:
             token: The token of its save; empty for whichever is stored.
         """
         yield Batch.of(
-            self._sql.moving.mark(
-                self._tenant,
-                kept.thread_id,
-                kept.key,
-                token,
+            moving.MARK(
+                self._sql,
+                ThreadKey(self._tenant, kept.thread_id),
+                checkpoint_key=kept.key,
+                token=token,
                 created_at=as_sql_time(kept.created_at),
                 hidden=int(kept.hidden),
                 run_key=kept.run_key,
@@ -204,11 +210,16 @@ class MovingOperations:
         Raises:
             CorruptCheckpoint: It is damaged, or was deleted meanwhile.
         """
-        rows = yield from fetch(self._sql.moving.next(self._tenant, thread_id, seq - 1, 1))
+        rows = yield from fetch(self._next(thread_id, seq - 1, 1))
         decoded = self._decoded(thread_id, rows)
         if not decoded:
             raise CorruptCheckpoint("It was deleted meanwhile.")
         return decoded[0]
+
+    def _next(self, thread_id: str, after: int, limit: int) -> Query[LoadedRow]:
+        """Return the query for checkpoints with a seq above this, oldest first, with their parts and writes."""
+        key, pieces = ThreadKey(self._tenant, thread_id), {"chosen": moving.NEXT, "cached": ""}
+        return READ_SEVERAL(self._sql, key, after=after, limit=limit, pieces=pieces)
 
     def _decoded(self, thread_id: str, rows: Sequence[LoadedRow]) -> list[Decoded]:
         thread = stored_thread(self._tenant, thread_id, self._sealing)

@@ -9,7 +9,6 @@ from datetime import UTC
 from typing import Any, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.graphs.moving import MarkRow
 from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import CheckpointExists, CorruptCheckpoint, InvalidInput
@@ -23,6 +22,7 @@ from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .moving import Damaged, KeptGraphCheckpoint, KeptValue, MovingOperations, StoredValues, difference
 from .records import LoadedWrite
+from .statements.moving import MarkRow
 from .values import EncodedValue
 
 #: The format in the first line.

@@ -9,17 +9,18 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from ...config import MySQLConfig
-from ...dialect.transcripts.dialect import TranscriptDialect
-from ...dialect.transcripts.moving import MovedItem
-from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import StoredHeader
-from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation
 from ...errors import CorruptCheckpoint
+from ...records import ledger
 from ...records.framing import Frame
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from .coding import frame, header_row, open_content, open_state, seal_content, seal_state
+from .statements import moving, reading, writing
+from .statements.moving import MovedItem, PutRow
+from .statements.reading import StoredHeader
+from .statements.tables import RowKey, transcript_dialect
+from .statements.writing import HeaderRow
 
 #: Transcripts whose items one page reads.
 HEADERS_AT_ONCE = 100
@@ -92,7 +93,7 @@ class MovingOperations:
 
     def __init__(self, config: MySQLConfig) -> None:
         self._config = config
-        self.sql = TranscriptDialect(config.table_prefix)
+        self.sql = transcript_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
@@ -100,7 +101,7 @@ class MovingOperations:
     def page(self, after: Position | None, limit: int) -> Operation[list[Kept]]:
         """Return records after a position, in their order. Two round trips."""
         first, after_seq = ((b"", b"", b"", b""), -1) if after is None else (after[:4], after[4])
-        query = self.sql.moving.headers(self._tenant, first, min(limit, HEADERS_AT_ONCE) + 1)
+        query = moving.HEADERS(self.sql, RowKey(self._tenant, *first), limit=min(limit, HEADERS_AT_ONCE) + 1)
         headers = (yield Batch.of(query)).rows(query)
         chosen, records = [], 0
         for header in headers:  # enough to fill the page, by their item counts, which may be out of date
@@ -109,7 +110,13 @@ class MovingOperations:
             if records >= limit + max(after_seq, 0):
                 break
         queries = tuple(
-            self.sql.moving.items(self._tenant, header.sid, after_seq if header[:4] == first else 0, limit)
+            moving.ITEMS(
+                self.sql,
+                tenant=self._tenant,
+                sid=header.sid,
+                after=after_seq if header[:4] == first else 0,
+                limit=limit,
+            )
             for header in chosen
         )
         results = yield Batch(queries, atomic=False)
@@ -141,7 +148,7 @@ class MovingOperations:
 
     def finish(self, key: RowKey, last_seq: int) -> Operation[None]:
         """Give later items of a restored transcript seqs above this one. May be repeated."""
-        yield Batch.of(self.sql.moving.raise_last_seq(key, last_seq))
+        yield Batch.of(moving.RAISE_LAST_SEQ(self.sql, key, last_seq=last_seq))
 
     def _restore(self, key: RowKey, records: Sequence[Kept], done: Restored, *, overwrite: bool) -> Operation[None]:
         items = {record.seq: record for record in records if isinstance(record, KeptItem)}
@@ -150,7 +157,7 @@ class MovingOperations:
                 yield from self._restore_header(key, record, done, overwrite=overwrite)
         if not items:
             return
-        at, exists = self.sql.moving.items_at(key, list(items)), self.sql.reading.revision(key)
+        at, exists = moving.AT(self.sql, key, seqs=list(items)), reading.REVISION(self.sql, key)
         results = yield Batch((exists, at), atomic=False)
         if results.row(exists) is None:  # the line of the transcript is missing, or it has expired
             done.orphans += tuple(f"Item {seq} of transcript {_name(key)!r}" for seq in items)
@@ -177,7 +184,7 @@ class MovingOperations:
     def _restore_header(self, key: RowKey, header: KeptHeader, done: Restored, *, overwrite: bool) -> Operation[None]:
         sealing = self._sealing.of(*key)
         row = header_row(sealing, header.tag, header.scope, seal_state(sealing, self._framed(header.state)))
-        query = self.sql.reading.header(key)
+        query = reading.HEADER(self.sql, key)
         stored = (yield Batch.of(query)).row(query)
         if stored is None:
             yield from self._create(key, header, row)
@@ -189,11 +196,11 @@ class MovingOperations:
         elif overwrite:
             token = os.urandom(16)
             yield Batch.of(
-                self.sql.writing.lock_existing(key),
-                self.sql.writing.set_header(key, row),
-                self.sql.moving.raise_last_seq(key, header.last_seq),
-                self.sql.ledger.record(self._tenant, token),
-                outcome_query=self.sql.ledger.find(self._tenant, token),
+                writing.LOCK_EXISTING(self.sql, key, removed=0, size_bytes=0),
+                writing.SET_HEADER(self.sql, key, row),
+                moving.RAISE_LAST_SEQ(self.sql, key, last_seq=header.last_seq),
+                ledger.RECORD(self.sql, key, token=token),
+                outcome_query=ledger.FIND(self.sql, key, token=token),
             )
             done.written += 1
         else:
@@ -201,40 +208,38 @@ class MovingOperations:
 
     def _create(self, key: RowKey, header: KeptHeader, row: HeaderRow) -> Operation[None]:
         token = os.urandom(16)
-        create = self.sql.moving.create(
+        create = moving.CREATE(
+            self.sql,
             key,
-            os.urandom(16),
-            header.revision,
-            row.tag,
-            row.scope,
-            row.state,
-            header.last_seq,
-            as_sql_time(header.created_at),
-            None if header.expires_at is None else as_sql_time(header.expires_at),
-            row.seal,
+            row,
+            sid=os.urandom(16),
+            revision=header.revision,
+            last_seq=header.last_seq,
+            created_at=as_sql_time(header.created_at),
+            expires_at=None if header.expires_at is None else as_sql_time(header.expires_at),
         )
         yield Batch.of(
-            self.sql.writing.remove_if_expired(key),
+            writing.REMOVE_EXPIRED(self.sql, key),
             create,
-            self.sql.ledger.record(self._tenant, token),
-            outcome_query=self.sql.ledger.find(self._tenant, token),
+            ledger.RECORD(self.sql, key, token=token),
+            outcome_query=ledger.FIND(self.sql, key, token=token),
         )
 
     def _put(self, key: RowKey, items: Sequence[KeptItem], replaced: Sequence[int]) -> Operation[None]:
-        token, moving = os.urandom(16), self.sql.moving
-        rows = [(item.seq, self._row(key, item), item) for item in items]
+        token = os.urandom(16)
         yield Batch.of(
-            moving.hold(key),
-            (moving.remove_at(key, replaced),) if replaced else (),
-            moving.put(key, [(seq, row, as_sql_time(item.created_at)) for seq, row, item in rows]),
-            moving.recount(key),
-            self.sql.ledger.record(self._tenant, token),
-            outcome_query=self.sql.ledger.find(self._tenant, token),
+            moving.HOLD(self.sql, key),
+            (writing.REMOVE_AT(self.sql, key, seqs=list(replaced)),) if replaced else (),
+            moving.PUT(self.sql, key, rows=[self._row(key, item) for item in items]),
+            writing.RECOUNT(self.sql, key),
+            ledger.RECORD(self.sql, key, token=token),
+            outcome_query=ledger.FIND(self.sql, key, token=token),
         )
 
-    def _row(self, key: RowKey, item: KeptItem) -> ItemRow:
+    def _row(self, key: RowKey, item: KeptItem) -> PutRow:
         framed = frame(item.content, self._config.compression)
-        return ItemRow(item.item_id, seal_content(self._sealing.of(*key), item.item_id, item.seq, framed))
+        content = seal_content(self._sealing.of(*key), item.item_id, item.seq, framed)
+        return PutRow(item.seq, item.item_id, content, as_sql_time(item.created_at))
 
     def _framed(self, text: bytes | None) -> Frame | None:
         return None if text is None else frame(text, self._config.compression)

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ...dialect.working.tables import NOTE, TASK, VARIABLE
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_checkpoint_id, check_session_id, check_variable
 from ...runtime.checksummed_jsonl import checksummed
 from ...runtime.exact_json import decode_json
 from . import calls
 from .moving import KeptEntry, KeptSession
-from .session import Entry, Head, StoredCheckpoint
+from .session import NOTE, TASK, VARIABLE, Entry, Head, StoredCheckpoint
 
 #: The format in the first line.
 FORMAT = "locus-mysql sessions 1"

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ...config import MySQLConfig
-from ...dialect.working.statements import EntryRow, HistoryRow
-from ...dialect.working.tables import SessionKey
+from ...dialect.like import like
 from ...engine.operation import Batch, Duplicate, Operation, fetch
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint
+from ...records import ledger
 from .session import Entry, Head, StoredCheckpoint
+from .statements import reading, writing
+from .statements.reading import EntryRow
+from .statements.tables import SessionKey
 from .storages.mysql_operations import WorkingOperations, columns_of, head_of
 from .stored import Seals
 
@@ -70,12 +73,14 @@ class MovingOperations:
 
     def ids(self, after: str, pattern: str, limit: int) -> Operation[list[str]]:
         """Return ids of sessions after an id that match a glob, in their order. One round trip."""
-        rows = yield from fetch(self._sql.reading.ids(self._tenant, after, pattern, limit))
+        rows = yield from fetch(
+            reading.IDS(self._sql, tenant=self._tenant, after=after, pattern=like(pattern), limit=limit)
+        )
         return [row.session_id for row in rows]
 
     def count(self, pattern: str) -> Operation[int]:
         """Return the number of sessions that match a glob. One round trip."""
-        (row,) = yield from fetch(self._sql.reading.count(self._tenant, pattern))
+        (row,) = yield from fetch(reading.COUNT(self._sql, tenant=self._tenant, pattern=like(pattern)))
         return row.sessions
 
     def read(self, session_id: str) -> Operation[KeptSession | None]:
@@ -86,9 +91,10 @@ class MovingOperations:
         Raises:
             CorruptCheckpoint: An entry or a checkpoint was changed.
         """
-        key, reading = SessionKey(self._tenant, session_id), self._sql.reading
-        first, last = reading.head(key), reading.head(key)
-        entries, history, checkpoints = reading.everything(key), reading.all_history(key), reading.checkpoints(key)
+        key = SessionKey(self._tenant, session_id)
+        first, last = reading.HEAD(self._sql, key), reading.HEAD(self._sql, key)
+        entries = reading.ENTRIES(self._sql, key, pieces={"condition": reading.EVERYTHING})
+        history, checkpoints = reading.ALL_HISTORY(self._sql, key), reading.CHECKPOINTS(self._sql, key)
         backoff = Backoff(f"Session {session_id!r} changed while it was read")
         while True:
             results = yield Batch((first, entries, history, checkpoints, last))
@@ -123,23 +129,22 @@ class MovingOperations:
     def restore(self, kept: KeptSession) -> Operation[Restored]:
         """Write a session that does not exist, all of it or nothing, and read it again to compare."""
         key, sid, token = SessionKey(self._tenant, kept.session_id), os.urandom(16), os.urandom(16)
-        writing, seals = self._sql.writing, Seals(self._working.sealing, key)
+        seals, of_session = Seals(self._working.sealing, key), (self._sql, key, sid)
         entries = [seals.row(one.kind, one.name, one.entry) for one in kept.entries]
-        history = [HistoryRow(*seals.row(one.kind, one.name, one.entry), one.valid_until) for one in kept.history]
+        history = [seals.row(one.kind, one.name, one.entry, one.valid_until) for one in kept.history]
+        checkpoints = [seals.checkpoint_row(one) for one in kept.checkpoints]
         for last in (False, True):
             stored = yield from self._stored(kept.session_id)
             if stored is not None:
                 return "present" if stored == kept.content else "differs"
             try:
                 yield Batch.of(
-                    self._sql.ledger.record(self._tenant, token),
-                    writing.begin(key, columns_of(replace(kept.head, sid=sid))),
-                    writing.put(self._tenant, sid, entries),
-                    writing.put_history(self._tenant, sid, history),
-                    writing.create_checkpoints(
-                        self._tenant, sid, [seals.checkpoint_row(one) for one in kept.checkpoints]
-                    ),
-                    outcome_query=self._sql.ledger.find(self._tenant, token),
+                    ledger.RECORD(self._sql, key, token=token),
+                    writing.BEGIN(self._sql, key, **columns_of(replace(kept.head, sid=sid))),
+                    *writing.in_portions(writing.PUT, "rows", entries, *of_session),
+                    *writing.in_portions(writing.PUT_HISTORY, "rows", history, *of_session),
+                    *writing.in_portions(writing.CREATE, "rows", checkpoints, *of_session),
+                    outcome_query=ledger.FIND(self._sql, key, token=token),
                 )
                 break
             except Duplicate:  # another process began it meanwhile, or an expired one is still there

@@ -21,10 +21,10 @@ from locus_mysql import (
     SyncWorkingMemory,
     WorkingMemory,
 )
-from locus_mysql.dialect.working.tables import TASK
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.families.working.moving import MovingOperations
+from locus_mysql.families.working.session import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.memory import Put
 from locus_mysql.working import TaskState

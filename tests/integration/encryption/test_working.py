@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from locus_mysql import Database, SyncWorkingMemory
-from locus_mysql.dialect.working.tables import encrypted_columns
 from locus_mysql.families import reencryption
 from locus_mysql.families.working import calls
+from locus_mysql.families.working.statements.tables import encrypted_columns
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.values import variable
 from tests.storage_contract import CHECKS, Check

@@ -65,7 +65,7 @@ SELECT chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_
   FROM chosen
   LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
  ORDER BY chosen.seq DESC
-""",  # noqa: S608 - constants
+""",
     HistoryRow,
 )
 
@@ -105,7 +105,7 @@ lineage (seq, base_seq) AS (
     FROM lineage
     JOIN {{checkpoints}} b ON {{KEY.b}} AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    LIMIT 500
-){_STATE}""",  # noqa: S608 - constants
+){_STATE}""",
     StateRow,
     oceanbase=f"""{_CHOSEN},
 lineage (seq, base_seq, hops) AS (
@@ -115,7 +115,7 @@ lineage (seq, base_seq, hops) AS (
     FROM lineage
     JOIN {{checkpoints}} b ON {{KEY.b}} AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    WHERE lineage.hops < 500
-){_STATE}""",  # noqa: S608 - constants
+){_STATE}""",
 )
 
 

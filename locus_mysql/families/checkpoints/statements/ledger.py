@@ -47,7 +47,7 @@ RECORD_DELETED = record_each(f"""{_OF_NAMED}
 SELECT c.tenant, :token, UTC_TIMESTAMP(6)
   FROM {{checkpoints}} c
  WHERE {{KEY.c}} AND c.checkpoint_id = :checkpoint_id
-""")  # noqa: S608 - constants
+""")
 
 #: Of all but the newest checkpoints of a thread, whose ids `removing.CLEAR_OLDER_IDS` clears.
 RECORD_OLDER = record_each("""SELECT c.tenant, c.token, UTC_TIMESTAMP(6)

@@ -58,7 +58,7 @@ SELECT t.version, {_MORE}, NULL, NULL,
   LEFT JOIN {{checkpoints}} c0 ON c0.tenant = t.tenant AND c0.thread_id = t.thread_id AND c0.seq = t.last_seq
                             AND c0.seq >= t.first_seq AND c0.checkpoint_id IS NOT NULL{_BASES}
  WHERE {{KEY.t}} AND {{LIVE_THREAD}}
-""")  # noqa: S608 - constants
+""")
 
 #: A checkpoint by its id, as one row for `rows_of`; none if there is none.
 LOAD_NAMED = SQL(f"""
@@ -68,7 +68,7 @@ SELECT t.version, {_MORE}, c0.metadata, c0.seal,
   JOIN {{checkpoints}} c0 ON c0.tenant = t.tenant AND c0.thread_id = t.thread_id AND c0.checkpoint_id = :checkpoint_id
                        AND c0.seq >= t.first_seq{_BASES}
  WHERE {{KEY.t}} AND {{LIVE_THREAD}}
-""")  # noqa: S608 - constants
+""")
 
 
 def rows_of(chain: Sequence[Any]) -> list[LineageRow] | None:
@@ -165,7 +165,7 @@ SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = :seq, NULL, c.payload),
  WHERE {{KEY.t}} AND c.seq >= :seq AND {{LIVE_ROW}}
  ORDER BY c.seq DESC
  LIMIT {SINCE_ROWS}
-""",  # noqa: S608 - constants
+""",
     SinceRow,
 )
 

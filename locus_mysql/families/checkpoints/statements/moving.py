@@ -178,7 +178,7 @@ SOURCE_HELD = SQL(f"""
 SELECT CAST(IF(MAX(NOT EXISTS ({FIND.text})), '1', '') AS JSON) FROM {{threads}} t
  WHERE t.tenant = :tenant AND t.thread_id = :source AND {{LIVE_THREAD}}
    FOR UPDATE
-""")  # noqa: S608 - constants
+""")
 
 #: Removes the rows of an expired destination.
 DELETE_EXPIRED = SQL("""

@@ -214,7 +214,7 @@ SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_a
   LEFT JOIN lineage ON lineage.thread_id = chosen.thread_id AND lineage.chosen_seq = chosen.seq
   LEFT JOIN {{checkpoints}} c ON c.tenant = :tenant AND c.thread_id = lineage.thread_id AND c.seq = lineage.seq
  ORDER BY chosen.row_no, c.seq DESC
-""",  # noqa: S608 - constants
+""",
         ChosenRow,
     )
 
@@ -355,7 +355,7 @@ SELECT best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
        )
        SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
  ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
-""",  # noqa: S608 - constants
+""",
     HitRow,
 )
 
@@ -368,7 +368,7 @@ _WAITING = f"""
             WHERE unindexed = 1 LIMIT {WAITING_ROWS}) AS w
      JOIN {{checkpoints}} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
      JOIN {{threads}} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE {{pending}} AND c.tenant = :tenant AND c.unindexed = 1 AND {{LIVE_ROW}})"""  # noqa: S608 - constants
+    WHERE {{pending}} AND c.tenant = :tenant AND c.unindexed = 1 AND {{LIVE_ROW}})"""
 
 
 def search(

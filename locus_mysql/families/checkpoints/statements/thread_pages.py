@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ....dialect.like import like
 from ....dialect.sql import Select
 from ....dialect.statement import Query
 from .dialect import CheckpointDialect
-
-#: How much is read of each thread of a page: its own row, its newest checkpoint too, or all its checkpoints too.
-Detail: TypeAlias = Literal["id", "newest", "size"]
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
 # comparison of rows, which MySQL does not turn into a range.
@@ -47,7 +44,7 @@ _BEGINNING = f"""candidates AS (
    WHERE b.tenant = :tenant AND b.thread_id LIKE :pattern
    LIMIT :too_many
 ),
-{_OF_CANDIDATES}"""  # noqa: S608 - constants
+{_OF_CANDIDATES}"""
 
 # Threads that have a checkpoint with one of some metadata keys: by the multi-valued index metadata_pairs.
 _HAVING = f"""candidates AS (
@@ -56,7 +53,7 @@ _HAVING = f"""candidates AS (
    WHERE c.tenant = :tenant AND JSON_OVERLAPS(c.metadata_keys, CAST(:keys AS JSON)) AND c.checkpoint_id IS NOT NULL
    LIMIT :too_many
 ),
-{_OF_CANDIDATES}"""  # noqa: S608 - constants
+{_OF_CANDIDATES}"""
 
 _THESE = """step AS (
   SELECT r.thread_id, r.updated_at
@@ -64,37 +61,6 @@ _THESE = """step AS (
    WHERE r.tenant = :tenant AND r.thread_id IN (:thread_ids)
 )
 """
-
-# The newest checkpoint of each: the first row of a walk backwards along the primary key. ORDER BY must name all columns
-# of that key: with seq alone, MySQL sorts the rows.
-_WITH_NEWEST = """
-   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.token, c.seal, c.created_at
-                        FROM {checkpoints} c
-                       WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
-                         AND c.checkpoint_id IS NOT NULL AND c.seq >= fitting.first_seq
-                       ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-                       LIMIT 1) AS newest ON TRUE"""
-
-# And the number and size of its checkpoints: reads all rows of the thread.
-_WITH_SIZE = """
-   LEFT JOIN LATERAL (SELECT COUNT(c.checkpoint_id) AS checkpoints, SUM({SIZE}) AS size_bytes
-                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
-                       WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
-                         AND c.seq >= fitting.first_seq) AS counted ON TRUE"""
-
-# What is read of each thread of a page beside its own row: the columns and the joined tables.
-_DETAILS: Mapping[Detail, tuple[str, str]] = {
-    "id": (", NULL, NULL, NULL, NULL, NULL, NULL, NULL", ""),
-    "newest": (
-        ", newest.checkpoint_id, newest.metadata, newest.token, newest.seal, newest.created_at, NULL, NULL",
-        _WITH_NEWEST,
-    ),
-    "size": (
-        ", newest.checkpoint_id, newest.metadata, newest.token, newest.seal, newest.created_at, counted.checkpoints,\n"
-        "        counted.size_bytes",
-        _WITH_NEWEST + _WITH_SIZE,
-    ),
-}
 
 # Threads whose newest checkpoint has one of these metadata keys.
 _NEWEST_HAS = """
@@ -204,7 +170,9 @@ class SteppedThread(NamedTuple):
 
 
 # The first threads of a step that pass the filters; and a row with the end of the step and the number of threads that
-# it examined. MAX: see docs/design/writes.md.
+# it examined. Each with its newest checkpoint, the first row of a walk backwards along the primary key (ORDER BY must
+# name all columns of that key: with seq alone, MySQL sorts the rows); and with the number and size of its checkpoints,
+# which reads all rows of the thread. MAX: see docs/design/writes.md.
 _THREADS = Select(
     """
 WITH {step},
@@ -216,8 +184,19 @@ fitting AS (
    ORDER BY step.updated_at DESC, step.thread_id DESC
    LIMIT :limit
 )
-(SELECT fitting.thread_id, fitting.created_at, fitting.updated_at{columns}
-   FROM fitting{joined})
+(SELECT fitting.thread_id, fitting.created_at, fitting.updated_at, newest.checkpoint_id, newest.metadata, newest.token,
+        newest.seal, newest.created_at, counted.checkpoints, counted.size_bytes
+   FROM fitting
+   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.token, c.seal, c.created_at
+                        FROM {checkpoints} c
+                       WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
+                         AND c.checkpoint_id IS NOT NULL AND c.seq >= fitting.first_seq
+                       ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+                       LIMIT 1) AS newest ON TRUE
+   LEFT JOIN LATERAL (SELECT COUNT(c.checkpoint_id) AS checkpoints, SUM({SIZE}) AS size_bytes
+                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
+                       WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
+                         AND c.seq >= fitting.first_seq) AS counted ON TRUE)
 UNION ALL
 (SELECT MAX((SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1)), NULL,
         MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, NULL, NULL,
@@ -236,7 +215,6 @@ def threads_of(
     keys: str | None = None,
     min_bytes: int | None = None,
     limit: int,
-    detail: Detail = "size",
 ) -> Query[SteppedThread]:
     """Return the first threads of a step that pass the filters, unordered, and a row about the step.
 
@@ -248,9 +226,7 @@ def threads_of(
         keys: Their newest checkpoint has one of these metadata keys.
         min_bytes: The smallest size of their rows.
         limit: The maximum number of threads to return.
-        detail: What is read of each.
     """
-    columns, joined = _DETAILS[detail]
     filters: dict[str, Any] = {}
     fits = ""
     if pattern is not None:
@@ -262,5 +238,5 @@ def threads_of(
     if min_bytes is not None:
         fits += _AT_LEAST
         filters["min_bytes"] = min_bytes
-    pieces = {**step.pieces, "fits": fits, "counted": step.counted, "columns": columns, "joined": joined}
+    pieces = {**step.pieces, "fits": fits, "counted": step.counted}
     return _THREADS(sql, pieces=pieces, tenant=tenant, limit=limit, **{**step.values, **filters})

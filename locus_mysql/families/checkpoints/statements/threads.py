@@ -236,7 +236,7 @@ SELECT CAST(IF(MAX((SELECT c.{column}
                      ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1) <=> :{column}), '1', '') AS JSON)
   FROM {{threads}} t
  WHERE {{KEY.t}}
-""")  # noqa: S608 - constants
+""")
 
 
 #: Undo the batch unless this is the newest checkpoint, None for no checkpoint, by its id or the token of its row.
