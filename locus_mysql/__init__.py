@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from .drivers.registry import register_driver
     from .encryption import Encryption
     from .errors import LocusMySQLError
-    from .families.checkpoints.branch_warning import ThreadBranched
-    from .families.checkpoints.preconditions import NO_CHECKPOINT
+    from .families.checkpoints.preconditions import NO_CHECKPOINT, ThreadBranched
     from .families.checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .families.graphs.store import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .families.memories.store import MemoryStore, SyncMemoryStore
@@ -91,7 +90,7 @@ _HOMES = {
     "SyncMySQLMemory": ".integrations.locus.memory",
     "SyncWorkingMemory": ".families.working.store",
     "TaskState": ".families.working.records",
-    "ThreadBranched": ".families.checkpoints.branch_warning",
+    "ThreadBranched": ".families.checkpoints.preconditions",
     "WorkingMemory": ".families.working.store",
     "WorkingMemoryHook": ".integrations.locus.working",
     "copy_threads": ".integrations.locus.transfer",

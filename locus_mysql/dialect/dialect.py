@@ -30,4 +30,4 @@ class Dialect:
         #: The pieces of every template; see `SQL`.
         self.pieces: Mapping[str, str] = self._pieces
         #: The texts that `SQL` made.
-        self.compiled: dict[tuple[Any, ...], Compiled] = {}
+        self.compiled: dict[Any, Compiled] = {}

@@ -16,11 +16,13 @@ The elements are named tuples of one class; a name that is no field of theirs is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from .parameters import Plan, Shape, params_of, place_parameters, shape_of
-from .statement import Query, R, Statement
+from .statement import Param, Query, R, Statement
 from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
 from .variants import OCEANBASE
 
@@ -29,12 +31,22 @@ if TYPE_CHECKING:
 
 NO_PIECES: Mapping[str, str] = {}
 
+#: The place of a list, or of rows.
+_LIST = re.compile(r"\(:\w+\)|\[\w+: ")
+
 
 class Compiled(NamedTuple):
-    """A text with ``%s`` for its parameters, and their names."""
+    """A text with ``%s`` for its parameters.
+
+    Args:
+        text: The text.
+        plan: The names of the parameters.
+        single: Returns the parameters of a text in which none can be a list; None for other texts.
+    """
 
     text: Text
     plan: Plan
+    single: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None
 
 
 class SQL:
@@ -63,26 +75,31 @@ class SQL:
             pieces: Further pieces: constants.
             values: Further parameters.
         """
-        compiled, given = self._compiled(dialect, sources, pieces, values)
-        return Statement(compiled.text, params_of(compiled.plan, given), given)
+        return Statement(*self._fill(dialect, sources, pieces, values))
 
-    def _compiled(
+    def _fill(
         self, dialect: Dialect, sources: tuple[Any, ...], pieces: Mapping[str, str], values: Mapping[str, Any]
-    ) -> tuple[Compiled, dict[str, Any]]:
+    ) -> tuple[Text, tuple[Param, ...], Mapping[str, Any]]:
+        """Return the text, its parameters in their order, and all values by name."""
         given: dict[str, Any] = {}
         for source in sources:
-            given.update(zip(source._fields, source, strict=True))
+            given.update(zip(source._fields, source, strict=False))
         given.update(values)
-        shapes = tuple([shape_of(name, value) for name, value in given.items() if type(value) is list])
-        key = (self, *pieces.items(), *shapes)
+        key: object = (self, *pieces.items()) if pieces else self
         compiled = dialect.compiled.get(key)
+        if compiled is not None and compiled.single is not None:
+            return compiled.text, compiled.single(given), given
+        shapes = tuple([shape_of(name, value) for name, value in given.items() if type(value) is list])
+        if shapes:
+            key = (key, shapes)
+            compiled = dialect.compiled.get(key)
         if compiled is None:
             compiled = compile_text(self.text, dialect.pieces, pieces, shapes)
             if len(compiled.text) <= TEXT_LIMIT_CHARACTERS:
                 if len(dialect.compiled) >= TEXTS_LIMIT:
                     dialect.compiled.clear()
                 dialect.compiled[key] = compiled
-        return compiled, given
+        return compiled.text, params_of(compiled.plan, given), given
 
 
 class Select(SQL, Generic[R]):
@@ -104,8 +121,7 @@ class Select(SQL, Generic[R]):
         self, dialect: Dialect, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
     ) -> Query[R]:
         """Return the query with its parameters; see `SQL`."""
-        compiled, given = self._compiled(dialect, sources, pieces, values)
-        return Query(compiled.text, params_of(compiled.plan, given), given, row=self.row)
+        return Query(*self._fill(dialect, sources, pieces, values), row=self.row)
 
 
 def compile_text(
@@ -121,5 +137,14 @@ def compile_text(
     """
     if pieces.keys() & shared.keys():
         raise ValueError("A piece of a call has the name of a shared one.")
-    text, plan = place_parameters(fill(template, {**shared, **pieces}).strip(), shapes)
-    return Compiled(Text(text, template, shared, pieces, shapes), plan)
+    filled = fill(template, {**shared, **pieces}).strip()
+    text, plan = place_parameters(filled, shapes)
+    single = None if _LIST.search(filled) else _getter([name for name in plan if isinstance(name, str)])
+    return Compiled(Text(text, template, shared, pieces, shapes), plan, single)
+
+
+def _getter(names: Sequence[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Return a function that returns the values of some names as a tuple."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple([values[name] for name in names])

@@ -16,8 +16,8 @@ import pymysql
 import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncMySQLCheckpointSaver
-from locus_mysql.dialect.checkpoints.tables import table_names
 from locus_mysql.engine.operation import fetch
+from locus_mysql.families.checkpoints.statements.tables import table_names
 from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue

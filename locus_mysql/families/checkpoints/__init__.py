@@ -1,6 +1,6 @@
 """Checkpoints of thread states, stored as deltas: every operation on them, and the store of plain dicts.
 
-Imports `dialect/checkpoints`, `families/inspection`, and the layers below. Operations are generators that do no I/O.
+Imports `families/inspection`, and the layers below. Operations are generators that do no I/O.
 Begin with `operations`, which lists the parts, then `saving` and `loading`; `coding` has the deltas, `store` the
 classes.
 """

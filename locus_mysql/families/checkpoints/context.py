@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...config import MySQLConfig
-from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
 from ...lru_cache import LRUCache
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from .leases import Turns
+from .statements.dialect import CheckpointDialect
 from .thread_cache import ThreadCache
 
 #: Ids chosen by callers that are remembered at most.
@@ -18,11 +18,11 @@ KNOWN_IDS = 1_000
 
 
 class Context:
-    """The options of a store, its statements, and its caches, which it shares with other stores of its database.
+    """The options of a store, its tables, and its caches, which it shares with other stores of its database.
 
     Args:
         config: The options.
-        dialect: The statements.
+        dialect: The tables.
     """
 
     def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:

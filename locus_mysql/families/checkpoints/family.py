@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.checkpoints.tables import Kind, checkpoint_schema, encrypted_column
 from ...dialect.resealing import SealedColumn
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
+from .statements.tables import Kind, checkpoint_schema, encrypted_column
 
 if TYPE_CHECKING:
     from .store import StoreOperations
@@ -65,7 +65,7 @@ class CheckpointFamily:
 
     def changes(self, config: MySQLConfig) -> ThreadChanges:
         """See `Family.changes`."""
-        from .inspection.changes import CheckpointChanges
+        from .inspection.threads import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))
 

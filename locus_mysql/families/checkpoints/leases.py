@@ -13,10 +13,12 @@ from contextvars import ContextVar
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...dialect.checkpoints.turns import Holder
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, TurnLost
+from ...records.ledger import FIND, RECORD
+from .statements import threads
+from .statements.dialect import CheckpointDialect
+from .statements.threads import Holder
 from .thread_cache import ThreadKey
 
 #: Limits of a turn's arguments, in seconds.
@@ -52,7 +54,7 @@ class Lease:
     @property
     def thread_id(self) -> str:
         """The thread."""
-        return self.key[1]
+        return self.key.thread_id
 
     @property
     def here(self) -> bool:
@@ -116,7 +118,7 @@ class LeaseOperations:
     """Acquires, renews and releases leases.
 
     Args:
-        dialect: The statements.
+        dialect: The tables.
     """
 
     def __init__(self, dialect: CheckpointDialect) -> None:
@@ -124,8 +126,10 @@ class LeaseOperations:
 
     def acquire(self, lease: Lease) -> Operation[float | None]:
         """Acquire the turn. Return None, or for how many seconds another holder has it. One round trip."""
-        take, whose = self._sql.turns.acquire(*lease.key, lease.token, _us(lease.lease_s), os.urandom(16))
-        results = yield Batch.of(take, whose)
+        sql, key, token, version = self._sql, lease.key, lease.token, os.urandom(16)
+        acquire = threads.ACQUIRE(sql, key, token=token, lease_us=_us(lease.lease_s), version=version)
+        whose = threads.WHOSE(sql, key, token=token)
+        results = yield Batch.of(acquire, whose)
         holder = results.row(whose) or Holder(0, 0)
         left_us = holder.left_us or 0
         lease.may_arrive |= results.fate_unknown
@@ -133,15 +137,16 @@ class LeaseOperations:
 
     def renew(self, lease: Lease) -> Operation[bool]:
         """Renew the turn; False if it was lost."""
-        (renewed,) = yield Batch.of(self._sql.turns.renew(*lease.key, lease.token, _us(lease.lease_s)))
+        lease_us = _us(lease.lease_s)
+        (renewed,) = yield Batch.of(threads.RENEW(self._sql, lease.key, token=lease.token, lease_us=lease_us))
         return renewed.affected > 0
 
     def release(self, lease: Lease) -> Operation[None]:
         """Release the turn, if it was not lost. A packet that acquires it, and arrives later, does not."""
+        sql, key, token = self._sql, lease.key, lease.token
         if lease.may_arrive:
-            ledger, tenant = self._sql.ledger, lease.key[0]
-            yield Batch((ledger.record(tenant, lease.token),), ledger.find(tenant, lease.token))
-        yield Batch.of(*self._sql.turns.release(*lease.key, lease.token))
+            yield Batch((RECORD(sql, key, token=token),), FIND(sql, key, token=token))
+        yield Batch.of(threads.RELEASE(sql, key, token=token), threads.DROP_LEASE(sql, key, token=token))
 
 
 def check_turn(wait_s: object, lease_s: object) -> tuple[float, float]:

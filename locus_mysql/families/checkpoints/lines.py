@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
-from ...dialect.checkpoints.tables import Kind
 from ...errors import InvalidInput
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
 from ...runtime.checksummed_jsonl import checksummed, checksummed_text
 from ...runtime.exact_json import check_json_object, encode_json
 from ...runtime.server_times import from_text
 from .moving import KeptCheckpoint
+from .statements.tables import Kind
 
 #: The format in the first line.
 FORMAT = "locus-mysql threads 1"

@@ -1,22 +1,26 @@
-"""Removes old, expired and unneeded rows. Generators that do no I/O."""
+"""Removes checkpoints and threads: on request, and those that are old, expired or unneeded. Generators without I/O."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ...config import MySQLConfig
 from ...dialect import Query, Statement
-from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...dialect.checkpoints.tables import Kind
-from ...dialect.ledger import OutcomeRow
+from ...dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff, next_page
 from ...errors import LocusMySQLError
-from ...runtime.arguments import check_days
-from ...runtime.ledger import affected_rows
+from ...records.ledger import FIND, FORGET_OLD, RECORD_AFFECTED, affected_rows
+from ...runtime.arguments import check_checkpoint_id, check_days, check_thread_id
 from ..family import Count, Counts
 from .context import Context
+from .preconditions import Preconditions
+from .statements import ledger, queries, removing, threads
+from .statements.dialect import CheckpointDialect, checkpoint_dialect
+from .statements.tables import Kind
+from .thread_cache import ThreadKey
 
 #: On average, one save in this many also removes expired threads, if threads expire at all.
 SAVES_PER_CLEANING = 64
@@ -37,6 +41,90 @@ PAGE = 100
 _NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
 
 
+class Removing:
+    """Deletes checkpoints and threads on request.
+
+    Args:
+        context: The objects shared by the store's operations.
+        preconditions: Checks the turn that a delete belongs to.
+    """
+
+    def __init__(self, context: Context, preconditions: Preconditions) -> None:
+        self._context = context
+        self._sql = context.sql
+        self._preconditions = preconditions
+
+    def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a thread; True if there was one. One round trip.
+
+        The call's own turn continues; another caller's turn is lost with the thread. States that build on a deleted
+        checkpoint can still be loaded. An expired thread is deleted too, but the result is False.
+        """
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        if checkpoint_id is None:
+            return (yield from self._delete_thread(key))
+        return (yield from self._delete_checkpoint(key, check_checkpoint_id(checkpoint_id)))
+
+    def _delete_thread(self, key: ThreadKey) -> Operation[bool]:
+        sql = self._sql
+        tokens: dict[str, Any] = {"token": os.urandom(16), "token_if_expired": os.urandom(16)}
+        lock = threads.LOCK_ANY(sql, key, version=tokens["token"])
+        outcome_query = ledger.FIND_EITHER(sql, key, **tokens)
+        condition = self._preconditions.in_turn(key)
+        try:
+            results = yield Batch.of(
+                lock,
+                ledger.GUARD_DELETE(sql, key, **tokens),
+                *condition.guards(sql, key),
+                ledger.RECORD_ALL(sql, key),
+                ledger.RECORD_EITHER(sql, key, **tokens),
+                removing.DELETE_ALL(sql, key),
+                (threads.KEEP_LEASE if condition else threads.DROP)(sql, key),
+                outcome_query=outcome_query,
+            )
+        except Outdated:
+            if condition:
+                yield from self._preconditions.check(key, condition)
+            return False
+        finally:
+            self._context.cache.forget(key)
+        if results.earlier_attempt is not None:
+            return results.rows(outcome_query)[0].outcome == 1
+        return results.of(lock).last_insert_id == 1
+
+    def _delete_checkpoint(self, key: ThreadKey, checkpoint_id: str) -> Operation[bool]:
+        sql, token = self._sql, os.urandom(16)
+        condition = self._preconditions.in_turn(key)
+        before = self._context.cache.snapshot(key)
+        lock = threads.LOCK(sql, key, version=token, known_version=before.version or b"")
+        clear_id = removing.CLEAR_ID(sql, key, checkpoint_id=checkpoint_id)
+        try:
+            results = yield Batch.of(
+                lock,
+                threads.GUARD_ONCE(sql, key, token=token),
+                *condition.guards(sql, key),
+                ledger.RECORD_DELETED(sql, key, checkpoint_id=checkpoint_id, token=token),
+                clear_id,
+                removing.remove_unneeded(sql, key),
+                (threads.KEEP_LEASE_IF_EMPTY if condition else threads.DROP_IF_EMPTY)(sql, key),
+                outcome_query=FIND(sql, key, token=token),
+            )
+        except Outdated:
+            if condition:
+                yield from self._preconditions.check(key, condition)
+            self._context.cache.forget(key, before)
+            return False
+        if results.earlier_attempt is not None:
+            self._context.cache.forget(key)
+            return True
+        cleared = results.of(clear_id)
+        version = token if results.of(lock).last_insert_id == 1 else None
+        self._context.cache.delete_checkpoint(
+            key, before, cleared.last_insert_id if cleared.affected else None, version
+        )
+        return cleared.affected > 0
+
+
 class ThreadMaintenance:
     """Removes old, expired and unneeded rows.
 
@@ -55,19 +143,18 @@ class ThreadMaintenance:
         A thread without a save during that time is deleted entirely. Other threads lose their older checkpoints, but
         never the newest. Expired threads and rows that nothing refers to are deleted too.
         """
-        age_us = _age_us(older_than_days)
+        age_us = int(check_days(older_than_days) * 86_400 * 1_000_000)
         yield from self._restore_missing_rows(tenant)
-        yield Batch.of(self._sql.ledger.forget_old())
+        yield Batch.of(FORGET_OLD(self._sql, limit=FORGOTTEN_AT_ONCE))
         removed = yield from self._remove_expired(tenant)
         after = ""
         while True:
-            page = yield from fetch(self._sql.maintenance.threads_before(tenant, age_us, after, PAGE))
+            find = removing.THREADS_BEFORE(self._sql, tenant=tenant, age_us=age_us, after=after, limit=PAGE)
+            page = yield from fetch(find)
             for thread in page:
                 after = next_page(after, thread.thread_id)
-                if thread.idle:
-                    removed += yield from self._remove_idle(tenant, after, age_us)
-                else:
-                    removed += yield from self._prune(tenant, after, age_us)
+                key = ThreadKey(tenant, after)
+                removed += yield from (self._remove_idle if thread.idle else self._prune)(key, age_us)
             if len(page) < PAGE:
                 HOUSEKEEPING.debug("vacuum removed checkpoints: %d.", removed)
                 return removed
@@ -81,41 +168,41 @@ class ThreadMaintenance:
         removed, backoff = 0, Backoff("Deleted threads of the tenant were found again")
         while True:
             yield from self._restore_missing_rows(tenant)
-            page = yield from fetch(self._sql.maintenance.tenant_threads(tenant, PAGE))
+            page = yield from fetch(removing.TENANT_THREADS(self._sql, tenant=tenant, limit=PAGE))
             backoff.compare(page)
             for thread in page:
-                key, token = (tenant, thread.thread_id), os.urandom(16)
-                outcome_query = self._sql.ledger.find(tenant, token)
-                removed += yield from self._remove(self._sql.threads.lock_any(*key, token), outcome_query, key, token)
+                key, token = ThreadKey(tenant, thread.thread_id), os.urandom(16)
+                removed += yield from self._remove(threads.LOCK_ANY(self._sql, key, version=token), key, token)
             if not page:
-                yield Batch.of(self._sql.ledger.forget_old())
+                yield Batch.of(FORGET_OLD(self._sql, limit=FORGOTTEN_AT_ONCE))
                 return removed
 
-    def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
-        clear_id, token = self._sql.maintenance.clear_ids_before(tenant, thread_id, age_us), os.urandom(16)
-        outcome_query = self._sql.ledger.find(tenant, token)
+    def _prune(self, key: ThreadKey, age_us: int) -> Operation[int]:
+        sql, token = self._sql, os.urandom(16)
+        clear_ids = removing.CLEAR_IDS_BEFORE(sql, key, age_us=age_us)
+        outcome_query = FIND(sql, key, token=token)
         try:
             results = yield Batch.of(
-                self._sql.threads.lock(tenant, thread_id, token),
-                self._sql.threads.guard(outcome_query),
-                self._sql.checkpoints.delete_left_behind(tenant, thread_id),
-                self._sql.ledger.record_all(tenant, thread_id),
-                clear_id,
-                self._sql.ledger.record_affected(tenant, token),
-                self._sql.maintenance.sweep(tenant, thread_id),
+                threads.LOCK(sql, key, version=token, known_version=b""),
+                threads.GUARD_ONCE(sql, key, token=token),
+                removing.DELETE_LEFT_BEHIND(sql, key),
+                ledger.RECORD_ALL(sql, key),
+                clear_ids,
+                RECORD_AFFECTED(sql, key, token=token),
+                removing.sweep(sql, key),
                 outcome_query=outcome_query,
             )
         except Outdated:  # it was deleted meanwhile
             return 0
-        return affected_rows(results, clear_id, outcome_query)
+        return affected_rows(results, clear_ids, outcome_query)
 
-    def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
+    def _sweep(self, key: ThreadKey) -> Operation[None]:
         """Remove everything that no checkpoint of a thread needs any more."""
         try:
             yield Batch.of(
-                self._sql.threads.lock(tenant, thread_id, os.urandom(16)),
-                self._sql.threads.guard(),
-                self._sql.maintenance.sweep(tenant, thread_id),
+                threads.LOCK(self._sql, key, version=os.urandom(16), known_version=b""),
+                threads.GUARD(self._sql),
+                removing.sweep(self._sql, key),
             )
         except Outdated:
             return
@@ -124,31 +211,30 @@ class ThreadMaintenance:
         """Recreate missing rows of threads that have checkpoints. Only damage leaves a thread without its row."""
         backoff = Backoff("Threads whose rows were made again were found without them")
         while True:
-            page = yield from fetch(self._sql.threads.orphaned(tenant, PAGE))
+            page = yield from fetch(threads.ORPHANED(self._sql, tenant=tenant, limit=PAGE))
             backoff.compare(page)
             for thread in page:
-                yield Batch.of(self._sql.threads.restore_row(tenant, thread.thread_id, os.urandom(16), self._ttl_us))
+                key, version = ThreadKey(tenant, thread.thread_id), os.urandom(16)
+                yield Batch.of(threads.RESTORE_ROW(self._sql, key, version=version, ttl_us=self._ttl_us))
             if len(page) < PAGE:
                 return
 
-    def _remove_idle(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
+    def _remove_idle(self, key: ThreadKey, age_us: int) -> Operation[int]:
         token = os.urandom(16)
-        lock = self._sql.threads.lock_idle(tenant, thread_id, token, age_us)
-        outcome_query = self._sql.ledger.find(tenant, token)
-        return (yield from self._remove(lock, outcome_query, (tenant, thread_id), token))
+        return (yield from self._remove(threads.LOCK_IDLE(self._sql, key, version=token, age_us=age_us), key, token))
 
-    def _remove(
-        self, lock: Statement, outcome_query: Query[OutcomeRow], key: tuple[str, str], token: bytes
-    ) -> Operation[int]:
+    def _remove(self, lock: Statement, key: ThreadKey, token: bytes) -> Operation[int]:
         """Remove a whole thread if it can be locked; returns the number of its checkpoints."""
+        sql = self._sql
+        outcome_query: Query[OutcomeRow] = FIND(sql, key, token=token)
         try:
             results = yield Batch.of(
                 lock,
-                self._sql.threads.guard(outcome_query),
-                self._sql.ledger.record_all(*key),
-                self._sql.ledger.record_count(*key, token),
-                self._sql.checkpoints.delete_all(*key),
-                self._sql.threads.drop(*key),
+                threads.GUARD_ONCE(sql, key, token=token),
+                ledger.RECORD_ALL(sql, key),
+                ledger.RECORD_COUNT(sql, key, token=token),
+                removing.DELETE_ALL(sql, key),
+                threads.DROP(sql, key),
                 outcome_query,
                 outcome_query=outcome_query,
             )
@@ -160,35 +246,41 @@ class ThreadMaintenance:
 
     def _remove_expired(self, tenant: str) -> Operation[int]:
         removed, backoff = 0, Backoff("Expired threads that were deleted were found again")
+        pieces = {"of_tenant": removing.OF_TENANT}
         while True:
-            page = yield from fetch(self._sql.maintenance.expired(tenant, PAGE))
+            page = yield from fetch(removing.EXPIRED(self._sql, pieces=pieces, tenant=tenant, limit=PAGE))
             backoff.compare(page)
             for thread in page:
-                removed += yield from self._remove_idle(*thread, _NEVER_US)
+                removed += yield from self._remove_idle(ThreadKey(*thread), _NEVER_US)
             if len(page) < PAGE:
                 return removed
 
-    def after_save(self, tenant: str, thread_id: str, *, added_text: bool, sweep: bool) -> Operation[None]:
+    def after_save(self, key: ThreadKey, *, added_text: bool, sweep: bool) -> Operation[None]:
         """Do the maintenance after a save: for its thread where necessary, and occasionally for others.
 
         The occasions are chosen at random, because a process may end after a few saves.
         """
         if sweep:
-            yield from _logged(self._sweep(tenant, thread_id))
+            yield from _logged(self._sweep(key))
         if added_text and one_in(SAVES_PER_INDEXING):
             yield from _logged(self._index_pending())
         if self._ttl_us is not None and one_in(SAVES_PER_CLEANING):
             yield from _logged(self._clean())
 
     def _index_pending(self) -> Operation[None]:
-        index = self._sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)
-        yield Batch((index, self._sql.ledger.forget_old()), atomic=False)
+        yield housekeeping(self._sql, INDEXED_PER_SAVE)
 
     def _clean(self) -> Operation[None]:
-        page = yield from fetch(self._sql.maintenance.expired(None, CLEANED_PER_SAVE))
+        page = yield from fetch(removing.EXPIRED(self._sql, pieces={"of_tenant": ""}, limit=CLEANED_PER_SAVE))
         for thread in page:
-            yield from self._remove_idle(*thread, _NEVER_US)
+            yield from self._remove_idle(ThreadKey(*thread), _NEVER_US)
         HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page))
+
+
+def housekeeping(sql: CheckpointDialect, checkpoints: int) -> Batch:
+    """Return a batch that indexes the text of a number of checkpoints, and removes old tokens of the ledger."""
+    index = queries.INDEX_PENDING(sql, pieces=queries.SKIP_LOCKED, limit=checkpoints)
+    return Batch((index, FORGET_OLD(sql, limit=FORGOTTEN_AT_ONCE)), atomic=False)
 
 
 def _logged(maintenance: Operation[None]) -> Operation[None]:
@@ -197,10 +289,6 @@ def _logged(maintenance: Operation[None]) -> Operation[None]:
         yield from maintenance
     except LocusMySQLError as error:
         HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", loggable(error))
-
-
-def _age_us(days: float) -> int:
-    return int(check_days(days) * 86_400 * 1_000_000)
 
 
 class CheckpointMaintenance:
@@ -213,13 +301,14 @@ class CheckpointMaintenance:
 
     def __init__(self, config: MySQLConfig, kind: Kind) -> None:
         self._tenant = config.tenant
-        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
-        self._threads = ThreadMaintenance(Context(config, dialect))
-        self._sql = dialect
+        self._sql = checkpoint_dialect(
+            config.table_prefix, kind, search=config.search, search_parser=config.search_parser
+        )
+        self._threads = ThreadMaintenance(Context(config, self._sql))
 
     def stored(self) -> Operation[Counts]:
         """Count threads. One round trip."""
-        ((number,),) = yield from fetch(self._sql.threads.count(self._tenant, "*"))
+        ((number,),) = yield from fetch(threads.COUNT(self._sql, tenant=self._tenant, pattern="%"))
         return (Count(number, "{thread}"),)
 
     def waste(self) -> Operation[Counts]:

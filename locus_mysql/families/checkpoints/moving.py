@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...dialect.checkpoints.moving import PageRow, ThreadRow
+from ...dialect.like import like
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_text, check_thread_id
@@ -19,6 +19,9 @@ from .context import Context
 from .loading import Loading
 from .records import metadata_of
 from .state_rows import assemble_rows, chain_of
+from .statements import moving, threads
+from .statements.moving import PageRow, ThreadRow
+from .thread_cache import ThreadKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,24 +160,30 @@ class MovingOperations:
             limit: The maximum number.
         """
         time = None if since is None else as_sql_time(since)
-        find = self.context.sql.moving.threads_after(tenant, after, check_text(glob, "Pattern"), time, limit)
+        pattern = like(check_text(glob, "Pattern"))
+        find = moving.THREADS_AFTER(
+            self.context.sql, tenant=tenant, after=after, pattern=pattern, since=time, limit=limit
+        )
         return [row.thread_id for row in (yield from fetch(find))]
 
     def count_threads(self, tenant: str, glob: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""
-        ((number,),) = yield from fetch(self.context.sql.moving.count_threads(tenant, check_text(glob, "Pattern")))
+        pattern = like(check_text(glob, "Pattern"))
+        ((number,),) = yield from fetch(threads.COUNT(self.context.sql, tenant=tenant, pattern=pattern))
         return number
 
     def count_checkpoints(self, tenant: str, glob: str = "*", since: datetime | None = None) -> Operation[int]:
         """Return the number of checkpoints, saved since a time, in threads that match a glob. One round trip."""
         time = None if since is None else as_sql_time(since)
-        count = self.context.sql.moving.count_checkpoints(tenant, check_text(glob, "Pattern"), time)
+        pattern = like(check_text(glob, "Pattern"))
+        count = moving.COUNT_CHECKPOINTS(self.context.sql, tenant=tenant, pattern=pattern, since=time)
         ((number,),) = yield from fetch(count)
         return number
 
     def standing(self, tenant: str, thread_id: str) -> Operation[Standing]:
         """Return a thread's rows without states and metadata. One round trip."""
-        return _standing_of((yield from fetch(self.context.sql.moving.thread(tenant, check_thread_id(thread_id)))))
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        return _standing_of((yield from fetch(moving.READ_STANDING(self.context.sql, key))))
 
     def kept_page(
         self,
@@ -196,7 +205,8 @@ class MovingOperations:
             since: Only checkpoints saved since this time.
         """
         time = None if since is None else as_sql_time(since)
-        read = self.context.sql.moving.page(tenant, check_thread_id(thread_id), after, limit, limit_bytes, time)
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        read = moving.READ_PAGE(self.context.sql, key, after=after, limit=limit, limit_bytes=limit_bytes, since=time)
         stored = {row.seq: row for row in (yield from fetch(read))}
         sizes = [len(row.payload) for row in stored.values() if row.checkpoint_id is not None]
         return KeptPage(
@@ -208,7 +218,7 @@ class MovingOperations:
 
     def lineage_of(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Lineage]:
         """Return the lineage for a state that follows a checkpoint; empty if it does not exist. One round trip."""
-        rows = yield from self._loading.named_rows(tenant, thread_id, checkpoint_id)
+        rows = yield from self._loading.named_rows(ThreadKey(tenant, thread_id), checkpoint_id)
         return assemble_rows(rows, thread_id, self.context.sealing.of(tenant, thread_id))[1] if rows else ()
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from ...config import MySQLConfig
-from ...dialect.checkpoints.dialect import CheckpointDialect
 from .context import Context
 from .estimates import Estimates
 from .leases import LeaseOperations
 from .loading import Loading
-from .maintenance import ThreadMaintenance
+from .maintenance import Removing, ThreadMaintenance
 from .moving import MovingOperations
 from .preconditions import Preconditions
 from .queries import Queries
-from .removing import Removing
 from .saving import Saving
+from .statements.dialect import CheckpointDialect
 from .whole_threads import WholeThreads
 
 
@@ -22,7 +21,7 @@ class CheckpointOperations:
 
     Args:
         config: The options.
-        dialect: The statements.
+        dialect: The tables.
     """
 
     def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:

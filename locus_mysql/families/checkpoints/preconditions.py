@@ -1,4 +1,4 @@
-"""Preconditions of a write besides the rows it builds on: `Precondition`. No I/O."""
+"""Preconditions of a write besides the rows it builds on: `Precondition`; and the warning if one fails. No I/O."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from ...dialect import Statement
-from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.operation import Batch, Operation
 from ...errors import Conflict, TurnLost
 from ...runtime.arguments import check_checkpoint_id
 from .context import Context
 from .leases import Lease
+from .statements import threads
+from .statements.dialect import CheckpointDialect
 from .thread_cache import ThreadKey
 
 
@@ -51,11 +52,13 @@ class Precondition:
     def guards(self, sql: CheckpointDialect, key: ThreadKey) -> Iterable[Statement]:
         """Return statements that undo the batch otherwise. The thread must be locked, and a seq of a save reserved."""
         if self.newest_id is not None:
-            yield sql.turns.newest_has_id(*key, None if self.newest_id is NO_CHECKPOINT else self.newest_id)
+            checkpoint_id = None if self.newest_id is NO_CHECKPOINT else self.newest_id
+            yield threads.NEWEST_HAS_ID(sql, key, checkpoint_id=checkpoint_id)
         if self.newest_token is not None:
-            yield sql.turns.newest_has_token(*key, None if self.newest_token is NO_CHECKPOINT else self.newest_token)
+            token = None if self.newest_token is NO_CHECKPOINT else self.newest_token
+            yield threads.NEWEST_HAS_TOKEN(sql, key, token=token)
         if self.lease is not None:
-            yield sql.turns.fence(*key, self.lease.token)
+            yield threads.FENCE(sql, key, token=self.lease.token)
 
 
 NOTHING_EXPECTED: Final = Precondition()
@@ -70,6 +73,30 @@ def expecting(expected: Expected) -> Precondition:
     if expected is None or expected is NO_CHECKPOINT:
         return Precondition(expected)
     return Precondition(check_checkpoint_id(expected))
+
+
+class ThreadBranched(UserWarning):
+    """A save went to a new thread, because another process had saved to its own (``on_conflict="branch"``).
+
+    Args:
+        thread_id: The thread that the run loaded.
+        branch: The thread that it was saved to, and that its later saves go to.
+        expected: The id of the checkpoint that the run assumed to be the newest, if there is one.
+        newest: The id of the checkpoint that is the newest of the thread.
+    """
+
+    def __init__(self, thread_id: str, branch: str, expected: str | None, newest: str | None) -> None:
+        super().__init__(thread_id, branch, expected, newest)
+        self.thread_id = thread_id
+        self.branch = branch
+        self.expected = expected
+        self.newest = newest
+
+    def __str__(self) -> str:
+        return (
+            f"Another process saved to thread {self.thread_id!r} meanwhile (its newest checkpoint is {self.newest!r}), "
+            f"so this turn was saved to thread {self.branch!r}."
+        )
 
 
 class Preconditions:
@@ -104,27 +131,23 @@ class Preconditions:
 
     def _broken(self, key: ThreadKey, condition: Precondition) -> Operation[Conflict | TurnLost | None]:
         """Return the error for a precondition that does not hold; None if it holds."""
-        turns, lease = self._sql.turns, condition.lease
-        expected = condition.newest_token
-        known = expected if isinstance(expected, bytes) else b""
-        find, name, ask = (
-            turns.newest(*key),
-            turns.name_of(*key, known),
-            turns.whose(*key, b"" if lease is None else lease.token),
-        )
+        sql, lease, expected = self._sql, condition.lease, condition.newest_token
+        find = threads.NEWEST(sql, key)
+        name = threads.NAME_OF(sql, key, token=expected if isinstance(expected, bytes) else b"")
+        ask = threads.WHOSE(sql, key, token=b"" if lease is None else lease.token)
         results = yield Batch.of(find, name, ask)
         newest = results.row(find)
         newest_id, newest_token = newest or (None, None)
         if condition.newest_id is not None:
             wanted = None if condition.newest_id is NO_CHECKPOINT else condition.newest_id
             if newest_id != wanted:
-                return Conflict(key[1], wanted, newest_id)
+                return Conflict(key.thread_id, wanted, newest_id)
         if expected is not None and newest_token != (None if expected is NO_CHECKPOINT else expected):
             named = results.row(name)
-            return Conflict(key[1], None if named is None else named.checkpoint_id, newest_id)
+            return Conflict(key.thread_id, None if named is None else named.checkpoint_id, newest_id)
         if lease is not None:
             holder = results.row(ask)
             if holder is None or not holder.mine or (holder.left_us or 0) <= 0:
                 lease.lost = True
-                return TurnLost(key[1], "it was not renewed in time, or the thread was deleted")
+                return TurnLost(key.thread_id, "it was not renewed in time, or the thread was deleted")
         return None

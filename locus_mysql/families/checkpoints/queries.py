@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from ...dialect.checkpoints.queries import CheckpointPosition, HitRow
+from ...dialect.like import like
 from ...dialect.words import parts_of
 from ...engine.operation import Batch, Operation, fetch
 from ...engine.retry import Backoff
@@ -37,6 +37,9 @@ from .records import (
     state_of,
 )
 from .search_text import snippet, snippet_words
+from .statements import queries, threads
+from .statements.queries import CheckpointPosition, HitRow
+from .thread_cache import ThreadKey
 
 #: Said if the pages of a list do not end.
 PAGE_AGAIN = "A page of checkpoints ended where the page before it had ended"
@@ -65,39 +68,42 @@ class Queries:
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Return whether the checkpoint, or any checkpoint of the thread, exists. One round trip."""
-        check_thread_id(thread_id)
-        if checkpoint_id is not None:
-            check_checkpoint_id(checkpoint_id)
-        return bool((yield from fetch(self._sql.checkpoints.exists(tenant, thread_id, checkpoint_id))))
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        if checkpoint_id is None:
+            return bool((yield from fetch(queries.THREAD_EXISTS(self._sql, key))))
+        find = queries.CHECKPOINT_EXISTS(self._sql, key, checkpoint_id=check_checkpoint_id(checkpoint_id))
+        return bool((yield from fetch(find)))
 
     def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Return the ids of a thread's checkpoints, newest first. One round trip."""
-        check_thread_id(thread_id)
-        rows = yield from fetch(self._sql.checkpoints.list_ids(tenant, thread_id, check_limit(limit)))
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        rows = yield from fetch(queries.LIST_IDS(self._sql, key, limit=check_limit(limit)))
         return [row.checkpoint_id for row in rows]
 
     def list_threads(self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
-        check_text(pattern, "Pattern")
+        pattern = like(check_text(pattern, "Pattern"))
         limit, offset = check_limit(limit), check_limit(offset, "offset")
-        rows = yield from fetch(self._sql.threads.list(tenant, pattern, limit, offset))
+        rows = yield from fetch(threads.LIST(self._sql, tenant=tenant, pattern=pattern, limit=limit, offset=offset))
         return [row.thread_id for row in rows]
 
     def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""
-        count = self._sql.threads.count(tenant, check_text(pattern, "Pattern"))
-        ((number,),) = yield from fetch(count)
+        pattern = like(check_text(pattern, "Pattern"))
+        ((number,),) = yield from fetch(threads.COUNT(self._sql, tenant=tenant, pattern=pattern))
         return number
 
     def get_metadata(
         self, tenant: str, thread_id: str, checkpoint_id: str | None = None
     ) -> Operation[CheckpointInfo | None]:
         """Return id, metadata and time of a checkpoint, or of the newest. One round trip."""
-        check_thread_id(thread_id)
-        if checkpoint_id is not None:
-            check_checkpoint_id(checkpoint_id)
-        rows = yield from fetch(self._sql.queries.get_metadata(tenant, thread_id, checkpoint_id))
-        sealing = self._context.sealing.of(tenant, thread_id)
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        if checkpoint_id is None:
+            find = queries.GET_METADATA(self._sql, key)
+        else:
+            find = queries.GET_METADATA_NAMED(self._sql, key, checkpoint_id=check_checkpoint_id(checkpoint_id))
+        rows = yield from fetch(find)
+        sealing = self._context.sealing.of(*key)
         return checkpoint_info(rows[0], thread_id, sealing) if rows else None
 
     def query_by_metadata(self, tenant: str, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
@@ -112,7 +118,9 @@ class Queries:
         size = min(limit, FIRST_METADATA_PAGE)
         backoff = Backoff(PAGE_AGAIN)
         while len(matches) < limit:
-            find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
+            find = queries.FIND_BY_METADATA(
+                self._sql, *_source(after), pieces=_after(after), tenant=tenant, keys=keys, limit=size
+            )
             rows = yield from fetch(find)
             infos = readable(partial(found_info, tenant=tenant, sealing=self._context.sealing), rows)
             matches += [info for info in infos if holds(info["metadata"], key, wanted)]
@@ -135,7 +143,10 @@ class Queries:
         size = limit
         backoff = Backoff(PAGE_AGAIN)
         while len(matches) < limit:
-            page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, after))))
+            load = queries.LOAD_BY_METADATA(
+                self._sql, *_source(after), pieces=_after(after), tenant=tenant, keys=keys, limit=size
+            )
+            page = checkpoints_of((yield from fetch(load)))
             states = readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), page)
             matches += [(info, state) for info, state in states if holds(info["metadata"], key, wanted)]
             if len(page) < size:
@@ -155,21 +166,26 @@ class Queries:
         except InvalidInput:  # no state contains such a value
             return []
         wanted = Containment(value)
-        found: list[dict[str, Any]] = []
-        after: tuple[str, str] | None = None
+        matches: list[dict[str, Any]] = []
+        pieces, position = {"after": ""}, dict[str, str]()
         backoff = Backoff(PAGE_AGAIN)
-        while len(found) < limit:
-            page = checkpoints_of((yield from fetch(self._sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, after))))
+        while len(matches) < limit:
+            load = queries.LOAD_NEWEST_OF_EACH(
+                self._sql, pieces=pieces, tenant=tenant, limit=SEARCH_DATA_PAGE, **position
+            )
+            page = checkpoints_of((yield from fetch(load)))
             named = (rows for rows in page if rows[0].checkpoint_id is not None)
             for info, data in readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), named):
                 if path in data and wanted.within(data[path]):
                     ids = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
-                    found.append({**ids, "updated_at": info["updated_at"], "data": data})
+                    matches.append({**ids, "updated_at": info["updated_at"], "data": data})
             if len(page) < SEARCH_DATA_PAGE:
                 break
-            after = str(page[-1][0].ordered_at), page[-1][0].thread_id
-            backoff.compare(after)
-        return found[:limit]
+            last = page[-1][0]
+            pieces = {"after": queries.AFTER_THREAD}
+            position = {"saved_at": str(last.ordered_at), "thread_id": last.thread_id}
+            backoff.compare(position)
+        return matches[:limit]
 
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Return checkpoints whose text matches words of a query, best first, then newest first. One round trip.
@@ -187,8 +203,8 @@ class Queries:
         parts = parts_of(query)
         if not parts or not limit:
             return []
-        find = self._sql.queries.search(tenant, parts, limit * 4 + 20)
-        index = self._sql.queries.index_pending(INDEXED_PER_SEARCH)
+        find = queries.search(self._sql, tenant, parts, limit * 4 + 20)
+        index = queries.INDEX_PENDING(self._sql, pieces=queries.WAITING_FOR_LOCKS, limit=INDEXED_PER_SEARCH)
         try:
             rows = (yield Batch((index, find), atomic=False)).rows(find)
         # a read-only server: the search finds what the primary has indexed so far
@@ -198,22 +214,23 @@ class Queries:
 
     def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return the newest checkpoint of each thread, most recently saved first. One round trip."""
-        rows = yield from fetch(self._sql.queries.list_with_metadata(tenant, check_limit(limit)))
+        rows = yield from fetch(queries.LIST_WITH_METADATA(self._sql, tenant=tenant, limit=check_limit(limit)))
         return list(readable(partial(found_info, tenant=tenant, sealing=self._context.sealing), rows))
 
     def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """Return a thread's checkpoints with the parent of each, newest first. One round trip."""
-        check_thread_id(thread_id)
-        limit = check_limit(limit)
-        rows = yield from fetch(self._sql.queries.history(tenant, thread_id, limit))
-        sealing = self._context.sealing.of(tenant, thread_id)
+        key = ThreadKey(tenant, check_thread_id(thread_id))
+        rows = yield from fetch(queries.HISTORY(self._sql, key, limit=check_limit(limit)))
+        sealing = self._context.sealing.of(*key)
         return list(readable(partial(history_entry, thread_id=thread_id, sealing=sealing), rows))
 
     def get_disk_usage(self, tenant: str, thread_id: str | None = None) -> Operation[DiskUsage]:
         """Return the space that a thread, or all of a tenant's, takes. One round trip that reads every row's header."""
-        if thread_id is not None:
-            check_thread_id(thread_id)
-        (usage,) = yield from fetch(self._sql.queries.disk_usage(tenant, thread_id))
+        if thread_id is None:
+            (usage,) = yield from fetch(queries.DISK_USAGE(self._sql, tenant=tenant))
+        else:
+            key = ThreadKey(tenant, check_thread_id(thread_id))
+            (usage,) = yield from fetch(queries.DISK_USAGE_OF_THREAD(self._sql, key))
         payload, text, metadata = int(usage.payload_bytes), int(usage.search_bytes), int(usage.metadata_bytes)
         return DiskUsage(
             threads=usage.threads,
@@ -227,7 +244,7 @@ class Queries:
 
     def health_check(self) -> Operation[Health]:
         """Ask the server for its version, its time, and whether it accepts writes. One round trip."""
-        (server,) = yield from fetch(self._sql.queries.health())
+        (server,) = yield from fetch(queries.HEALTH(self._sql))
         return Health(
             ok=True, server_version=server.version, read_only=bool(server.read_only), server_time=aware(server.time)
         )
@@ -236,6 +253,15 @@ class Queries:
         """The limit, and the keys under which checkpoints with this pair are indexed."""
         keys = lookup_text(key, value)
         return check_limit(limit), keys
+
+
+def _source(position: CheckpointPosition | None) -> tuple[CheckpointPosition, ...]:
+    return () if position is None else (position,)
+
+
+def _after(position: CheckpointPosition | None) -> dict[str, str]:
+    """Return the piece of the statements that return a page after a checkpoint."""
+    return {"after": "" if position is None else queries.AFTER_CHECKPOINT}
 
 
 def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:

@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Protocol, TypedDict, cast
 
-from ...dialect.checkpoints.queries import ChosenRow, HistoryRow
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import decode_json
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from .state_rows import Named, assemble_rows, check_row
+from .statements.queries import ChosenRow, HistoryRow
 
 
 class CheckpointInfo(TypedDict):

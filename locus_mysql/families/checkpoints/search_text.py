@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from ...dialect.checkpoints.pieces import SNIPPET_CHARACTERS
 from ...dialect.words import excerpt
 from .coding.delta import Delta
+from .statements.dialect import SNIPPET_CHARACTERS
 
 #: Separates the text that later states share from the text that only this checkpoint has, which is removed with it.
 SHARED_TEXT_END = "\x1e"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from ...dialect.checkpoints.loading import SinceRow, rows_of
-from ...dialect.checkpoints.saving import NewRow
 from ...errors import CorruptCheckpoint
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.sealing import Sealing
@@ -21,6 +19,8 @@ from .coding.delta import (
     seal_payload,
 )
 from .new_checkpoint import NewCheckpoint
+from .statements.loading import SinceRow, rows_of
+from .statements.saving import NewRow
 
 
 class Linked(Protocol):
@@ -170,11 +170,11 @@ def row_of(
         payload=seal_payload(sealing, delta, token),
         seal=row_seal(sealing, checkpoint_id, token, metadata[0]),
         parent_seq=delta.parent.seq if delta.parent else None,
-        continues=continues,
-        provisional=new.provisional,
+        continues=2 if new.provisional else int(continues),
         metadata=metadata[0],
         metadata_keys=metadata[1],
         search_text=text or None,
+        unindexed=1 if text else None,
         oldest_at=new.oldest_at,
     )
 

@@ -7,8 +7,6 @@ from typing import Any, Unpack
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...dialect.checkpoints.tables import Kind
 from ...engine.operation import Operation
 from ...runtime.arguments import check_thread_id, tenant_of
 from ...runtime.database import Database, share
@@ -29,6 +27,8 @@ from .records import (
     decode_state_text,
 )
 from .search_text import text_of_dict
+from .statements.dialect import checkpoint_dialect
+from .statements.tables import Kind
 from .thread_cache import ThreadKey
 from .turns import AsyncTurns, SyncTurns
 
@@ -46,7 +46,9 @@ class StoreOperations:
     def __init__(self, config: MySQLConfig, kind: Kind = "dicts") -> None:
         self.config = config
         self.kind = kind
-        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        dialect = checkpoint_dialect(
+            config.table_prefix, kind, search=config.search, search_parser=config.search_parser
+        )
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
 
@@ -102,7 +104,7 @@ class StoreOperations:
 
     def thread_key(self, thread_id: str) -> ThreadKey:
         """Return the key of a thread: its tenant and its id."""
-        return self.tenant, check_thread_id(thread_id)
+        return ThreadKey(self.tenant, check_thread_id(thread_id))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """Return the state of a checkpoint, or of the newest of a thread; None if there is none.

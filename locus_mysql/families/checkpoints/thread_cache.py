@@ -11,7 +11,7 @@ import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ...lru_cache import LRUCache
 from .coding.codec import EncodedState
@@ -24,8 +24,12 @@ THREADS_REMEMBERED = 10_000
 #: Of these, the most recently used are kept unpacked; the others are packed, in a third of the memory.
 THREADS_UNPACKED = 200
 
-#: A tenant and a thread id.
-ThreadKey: TypeAlias = tuple[str, str]
+
+class ThreadKey(NamedTuple):
+    """A thread of a tenant."""
+
+    tenant: str
+    thread_id: str
 
 
 class CachedState(NamedTuple):

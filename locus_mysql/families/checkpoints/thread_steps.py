@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self, cast
 
-from ...dialect.checkpoints.thread_pages import Step, SteppedThread, ThreadPageStatements, ThreadRange
 from ...engine.operation import Operation, fetch
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.server_times import as_sql_time, aware
 from ..inspection.records import Page
 from ..inspection.sources import from_cursor, to_cursor
 from .metadata_pairs import lookup_text
+from .statements import thread_pages
+from .statements.dialect import CheckpointDialect
+from .statements.thread_pages import Step, SteppedThread, ThreadRange
 
 #: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
 #: if their sizes are summed up.
@@ -53,11 +55,11 @@ class ThreadSteps:
     """Pages of threads, most recently saved first.
 
     Args:
-        pages: The statements.
+        sql: The tables.
     """
 
-    def __init__(self, pages: ThreadPageStatements) -> None:
-        self._pages = pages
+    def __init__(self, sql: CheckpointDialect) -> None:
+        self._sql = sql
 
     def page(
         self,
@@ -83,12 +85,12 @@ class ThreadSteps:
         if cursor is not None:
             walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
             within = replace(within, after=(as_sql_time(saved_at), last_id))
-        if not walks and (candidates := self._candidates(tenant, filters, within)) is not None:
+        if not walks and (candidates := _candidates(filters, within)) is not None:
             rows, _, examined = yield from self.examine(tenant, candidates, filters, limit)
             if examined <= CANDIDATES:
                 return _page(rows, rows[-1] if len(rows) == limit else None, walks=False)
         size = max(limit + 1, filters.step)
-        step = self._pages.walk(tenant, within, size)
+        step = thread_pages.walk(within, size)
         rows, end, examined = yield from self.examine(tenant, step, filters, limit)
         if len(rows) < limit:
             last = end if examined == size else None
@@ -96,19 +98,12 @@ class ThreadSteps:
             last = None if rows[-1].thread_id == end.thread_id and examined < size else rows[-1]
         return _page(rows, last, walks=True)
 
-    def _candidates(self, tenant: str, filters: ThreadFilters, within: ThreadRange) -> Step | None:
-        """Return the candidates that an index has for the filters; None if no index supports them."""
-        if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
-            return self._pages.beginning(tenant, filters.pattern, within, CANDIDATES)
-        if filters.keys is not None:
-            return self._pages.having(tenant, filters.keys, within, CANDIDATES)
-        return None
-
     def examine(
         self, tenant: str, step: Step, filters: ThreadFilters, limit: int
     ) -> Operation[tuple[list[SteppedThread], SteppedThread, int]]:
         """Return the first threads of a step that pass, newest first; its last thread; and the number examined."""
-        find = self._pages.threads(
+        find = thread_pages.threads_of(
+            self._sql,
             tenant,
             step,
             pattern=filters.pattern,
@@ -121,6 +116,15 @@ class ThreadSteps:
         rows = [row for row in found if row is not end]
         rows.sort(key=lambda row: (cast(datetime, row.updated_at), cast(str, row.thread_id)), reverse=True)
         return rows, end, end.checkpoints or 0
+
+
+def _candidates(filters: ThreadFilters, within: ThreadRange) -> Step | None:
+    """Return the candidates that an index has for the filters; None if no index supports them."""
+    if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
+        return thread_pages.beginning(filters.pattern, within, CANDIDATES)
+    if filters.keys is not None:
+        return thread_pages.having(filters.keys, within, CANDIDATES)
+    return None
 
 
 def _page(rows: list[SteppedThread], last: SteppedThread | None, *, walks: bool) -> Page[SteppedThread]:

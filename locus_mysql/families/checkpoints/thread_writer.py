@@ -6,22 +6,26 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from ...dialect import Statement
-from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...dialect.checkpoints.moving import ThreadTimes
-from ...dialect.checkpoints.saving import NewRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Duplicate, Operation, Outdated
 from ...errors import LocusMySQLError, StateTooLarge
+from ...records.ledger import FIND, RECORD
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
 from ...runtime.server_times import as_sql_time
 from .coding.delta import Delta, Lineage, encode_delta, extend
 from .coding.digests import HashedLogs, hash_logs
-from .maintenance import INDEXED_PER_SAVE
+from .maintenance import INDEXED_PER_SAVE, housekeeping
 from .moving import CheckpointEntry, MovingOperations, Standing
 from .new_checkpoint import NewCheckpoint
 from .state_rows import row_of
+from .statements import ledger, moving, removing, threads
+from .statements.dialect import CheckpointDialect
+from .statements.moving import ThreadTimes
+from .statements.saving import NewRow
+from .thread_cache import ThreadKey
 
 #: Limits of one transaction: bytes, unless one state is larger, and rows.
 PUT_BYTES, PUT_ROWS = 4_000_000, 200
@@ -55,7 +59,7 @@ class ThreadWriter:
 
     def __init__(self, operations: MovingOperations, tenant: str, thread_id: str) -> None:
         self._operations = operations
-        self._key = (tenant, check_thread_id(thread_id))
+        self._key = ThreadKey(tenant, check_thread_id(thread_id))
         self.standing = Standing()
         self._lineages: dict[str, Lineage] = {}
         self._hashed: HashedLogs = {}
@@ -153,34 +157,35 @@ class ThreadWriter:
 
     def _write_at_once(self, rows: Sequence[_SequencedRow], replaced: Sequence[str]) -> Operation[bool]:
         context, standing = self._operations.context, self.standing
-        sql = context.sql
-        tenant, _ = self._key
+        sql, key = context.sql, self._key
         version = os.urandom(16)
         first, times = self._times(rows)
-        outcome_query = sql.ledger.find(tenant, version)
+        outcome_query = FIND(sql, key, token=version)
         first_seq = standing.last_seq + 1 if standing.expired else standing.first_seq
-        steps: list[Statement | tuple[Statement, ...]] = []
+        values: dict[str, Any] = {"last_seq": rows[-1].seq, "version": version, "ttl_us": context.ttl_us}
+        steps: list[Statement] = []
         if standing.version is None:
-            steps.append(sql.moving.make(*self._key, rows[-1].seq, version, times, context.ttl_us))
+            steps.append(moving.MAKE_THREAD(sql, key, times, **values))
         else:
-            seqs = (rows[-1].seq, first_seq)
-            steps.append(sql.moving.grow(*self._key, seqs, version, standing.version, times, context.ttl_us))
-            steps.append(sql.threads.guard(outcome_query))
-        steps.append(sql.ledger.record(tenant, version))
+            steps.append(
+                moving.GROW_THREAD(sql, key, times, known_version=standing.version, first_seq=first_seq, **values)
+            )
+            steps.append(threads.GUARD_ONCE(sql, key, token=version))
+        steps.append(RECORD(sql, key, token=version))
         if standing.expired:
-            steps += [sql.ledger.record_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
+            steps += [ledger.RECORD_LEFT_BEHIND(sql, key), removing.DELETE_LEFT_BEHIND(sql, key)]
         if replaced:
-            steps += [sql.ledger.record_all(*self._key), sql.moving.clear_ids(*self._key, replaced)]
-        steps += [row.statement(sql, self._key) for row in rows]
+            steps += [ledger.RECORD_ALL(sql, key), moving.CLEAR_IDS(sql, key, checkpoint_ids=[*replaced])]
+        steps += [row.statement(sql, key) for row in rows]
         if replaced:
-            steps.append(sql.maintenance.sweep(*self._key))
+            steps += removing.sweep(sql, key)
         try:
             yield Batch.of(*steps, outcome_query=outcome_query)
         except Outdated:
             return False
         except Duplicate as error:
             if error.table == sql.names["checkpoints"] and standing.version is None:  # rows without a thread's row
-                yield Batch.of(sql.threads.restore_row(*self._key, os.urandom(16), context.ttl_us))
+                yield Batch.of(threads.RESTORE_ROW(sql, key, version=os.urandom(16), ttl_us=context.ttl_us))
             return False
         finally:
             context.cache.forget(self._key)
@@ -208,8 +213,7 @@ class ThreadWriter:
         self._operations.texts_waiting = 0
         sql = self._operations.context.sql
         try:
-            index = sql.queries.index_pending(waiting, skip_locked=True)
-            yield Batch((index, sql.ledger.forget_old()), atomic=False)
+            yield housekeeping(sql, waiting)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("Checkpoints were written, but indexing their words failed: %s.", loggable(error))
 
@@ -230,11 +234,11 @@ class _SequencedRow:
         row = self.row
         return len(row.payload) + len(row.metadata or "") + 2 * len(row.search_text or "") + 500
 
-    def statement(self, sql: CheckpointDialect, key: tuple[str, str]) -> Statement:
+    def statement(self, sql: CheckpointDialect, key: ThreadKey) -> Statement:
         """Return the statement that inserts it."""
         base_seq = self.seq if self.delta.base is None else self.delta.base.seq
         time = None if self.created_at is None else as_sql_time(self.created_at)
-        return sql.moving.put(*key, self.seq, base_seq, self.row, time)
+        return moving.PUT_ROW(sql, key, self.row, seq=self.seq, base_seq=base_seq, created_at=time)
 
     @property
     def entry(self) -> CheckpointEntry:

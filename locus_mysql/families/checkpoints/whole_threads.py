@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from ...dialect import Statement
-from ...dialect.checkpoints.maintenance import SequencedRow, WholeRow
-from ...dialect.checkpoints.saving import NewRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
+from ...records.ledger import FIND, RECORD
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
@@ -20,6 +19,10 @@ from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
 from .state_rows import assemble_rows, chain_of, check_row, row_seal
+from .statements import ledger, moving, removing, threads
+from .statements.moving import SequencedRow, WholeRow
+from .statements.saving import NewRow
+from .thread_cache import ThreadKey
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
@@ -56,7 +59,7 @@ class WholeThreads:
         if not self._context.sealing.is_on:
             return (yield from self._copy(tenant, source, destination))
         for _ in range(_REWRITES):
-            rows = yield from fetch(self._sql.maintenance.read_thread(tenant, source))
+            rows = yield from fetch(moving.READ_THREAD(self._sql, ThreadKey(tenant, source)))
             if not rows:
                 return False
             if (yield from self._copy(tenant, source, destination, rows)):
@@ -73,33 +76,42 @@ class WholeThreads:
             rows: The thread's rows, if they are encrypted. Nothing is copied if the thread was written to since.
         """
         token = os.urandom(16)
-        outcome_query = self._sql.ledger.find(tenant, token)
+        sql = self._sql
+        copy: dict[str, Any] = {"tenant": tenant, "source": source, "destination": destination}
+        written = ThreadKey(tenant, destination)
+        outcome_query = FIND(sql, tenant=tenant, token=token)
         before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
         shift = before.shift(after)
         unchanged: tuple[Statement, ...] = ()
         if rows:
-            lock = self._sql.threads.lock_unchanged(tenant, source, os.urandom(16), rows[0].version)
-            unchanged = (lock, self._sql.threads.guard(outcome_query))
+            read = ThreadKey(tenant, source)
+            lock = threads.LOCK_UNCHANGED(sql, read, version=os.urandom(16), known_version=rows[0].version)
+            unchanged = (lock, threads.GUARD_ONCE(sql, read, token=token))
         try:
             yield Batch.of(
                 unchanged,
-                self._sql.maintenance.copy_thread(
-                    tenant, source, destination, self._ttl_us, outcome_query, shift=shift, encrypted=bool(rows)
-                ),
+                moving.LOCK_BOTH(sql, **copy),
+                moving.SOURCE_HELD(sql, token=token, **copy),
+                ledger.RECORD_EXPIRED(sql, written),
+                moving.DELETE_EXPIRED(sql, written),
+                moving.DROP_EXPIRED(sql, written),
+                moving.COPY_INTO_LEASED(sql, ttl_us=self._ttl_us, **copy),
+                moving.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
+                moving.COPY_ROWS(sql, pieces=moving.ENCRYPTED if rows else moving.SHIFTED, shift=shift, **copy),
                 tuple(self._resealed(tenant, source, destination, rows)),
-                self._sql.ledger.record(tenant, token),
+                RECORD(sql, tenant=tenant, token=token),
                 outcome_query=outcome_query,
             )
         except Duplicate as error:
             if error.table == self._sql.names["checkpoints"]:  # the copied rows had no thread row; now they have one
-                yield Batch.of(self._sql.threads.restore_row(tenant, destination, os.urandom(16), self._ttl_us))
+                yield Batch.of(threads.RESTORE_ROW(sql, written, version=os.urandom(16), ttl_us=self._ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
         except Outdated:
             return False
         finally:
-            self._context.cache.forget((tenant, destination))
+            self._context.cache.forget(written)
         return True
 
     def _resealed(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow]) -> Iterator[Statement]:
@@ -112,7 +124,8 @@ class WholeThreads:
                 what = f"Checkpoint row {row.seq} of thread {source!r}"
                 payload = before.open(row.payload, what, PAYLOAD, row.token, *base)
                 sealed = after.seal(payload.kind, (payload.body,), PAYLOAD, row.token, *base)
-                yield self._sql.maintenance.replace_payload(tenant, destination, row.seq, row.token, sealed)
+                key = ThreadKey(tenant, destination)
+                yield moving.REPLACE_PAYLOAD(self._sql, key, seq=row.seq, token=row.token, payload=sealed)
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
@@ -126,35 +139,36 @@ class WholeThreads:
             Unavailable: Another process wrote to the thread during every attempt.
             CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
         """
-        threads, ledger = self._sql.threads, self._sql.ledger
+        sql, key = self._sql, ThreadKey(tenant, thread_id)
         for _ in range(_REWRITES):
-            found = yield from fetch(self._sql.maintenance.read_thread(tenant, thread_id))
+            found = yield from fetch(moving.READ_THREAD(sql, key))
             if not found:
                 return
             known_version, version = found[0].version, os.urandom(16)
             sealing = self._context.sealing.of(tenant, thread_id)
             rows = rewritten(found, change, thread_id, sealing, compression=self._context.config.compression)
-            outcome_query = ledger.find(tenant, version)
+            outcome_query = FIND(sql, key, token=version)
             try:
                 yield Batch.of(
-                    threads.lock_unchanged(tenant, thread_id, version, known_version),
-                    threads.guard(outcome_query),
-                    ledger.record_all(tenant, thread_id),
-                    ledger.record(tenant, version),
-                    self._sql.checkpoints.delete_all(tenant, thread_id),
-                    tuple(self._sql.maintenance.put_row(tenant, thread_id, row) for row in rows),
+                    threads.LOCK_UNCHANGED(sql, key, version=version, known_version=known_version),
+                    threads.GUARD_ONCE(sql, key, token=version),
+                    ledger.RECORD_ALL(sql, key),
+                    RECORD(sql, key, token=version),
+                    removing.DELETE_ALL(sql, key),
+                    tuple(moving.PUT_ROW(sql, key, row.row, row) for row in rows),
                     outcome_query=outcome_query,
                 )
             except Outdated:
                 continue
-            self._context.cache.forget((tenant, thread_id))
+            self._context.cache.forget(key)
             return
         raise Unavailable(f"Thread {thread_id!r} was saved during every attempt; try again when nothing writes to it.")
 
     def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
         """Return a page of ids of threads with a checkpoint whose oldest message is from before a time."""
         moment = as_sql_time(before)
-        rows = yield from fetch(self._sql.maintenance.threads_with_old_messages(tenant, moment, after, limit))
+        find = moving.THREADS_WITH_OLD_MESSAGES(self._sql, tenant=tenant, before=moment, after=after, limit=limit)
+        rows = yield from fetch(find)
         return [row.thread_id for row in rows]
 
 
@@ -198,11 +212,11 @@ def rewritten(
             payload=seal_payload(sealing, delta, token),
             seal=row_seal(sealing, row.checkpoint_id, token, row.metadata),
             parent_seq=parent,
-            continues=continues,
-            provisional=provisional,
+            continues=2 if provisional else int(continues),
             metadata=row.metadata,
             metadata_keys=row.metadata_keys,
             search_text=search_text or None,
+            unindexed=1 if search_text else None,
             oldest_at=new.oldest_at,
         )
         base_seq = seq if delta.base is None else delta.base.seq

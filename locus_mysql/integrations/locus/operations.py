@@ -13,17 +13,16 @@ from locus.core.state import AgentState
 from locus.memory.retention import trim_messages
 
 from ...config import MySQLConfig
-from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
-from ...families.checkpoints.branch_warning import ThreadBranched
 from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.operations import CheckpointOperations
-from ...families.checkpoints.preconditions import Expected, Precondition, expecting
+from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
 from ...families.checkpoints.records import HistoryEntry
+from ...families.checkpoints.statements.dialect import checkpoint_dialect
 from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id
 from ...runtime.database import Database
@@ -73,7 +72,7 @@ class LocusOperations:
         self.tenancy = Tenancy(config, tenant_of)
         self.message_retention = message_retention
         self.stamps = message_retention is not None or bool(stamp_messages)
-        dialect = CheckpointDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        dialect = checkpoint_dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
         self.on_conflict = on_conflict
@@ -88,7 +87,7 @@ class LocusOperations:
     def thread_key(self, thread_id: str) -> ThreadKey:
         """The key of a thread: its tenant and its id."""
         check_thread_id(thread_id)
-        return self.tenancy.of(thread_id), thread_id
+        return ThreadKey(self.tenancy.of(thread_id), thread_id)
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""

@@ -27,7 +27,9 @@ from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
 from ...families.checkpoints.coding.codec import EncodedState, encode
 from ...families.checkpoints.coding.delta import Delta
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.statements.queries import LIST_IDS
 from ...families.checkpoints.store import StoreOperations
+from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import AsyncStore, awaited
@@ -270,10 +272,11 @@ class StorageOperations:
         """Return the keys whose bytes are in these threads."""
         keys = [thread for thread in threads if not ThreadAddress(thread, "").is_shared]
         shared = [thread for thread in threads if ThreadAddress(thread, "").is_shared]
-        sql = self._store.checkpoints.context.sql.checkpoints
+        sql, tenant = self._store.checkpoints.context.sql, self._store.tenant
         for start in range(0, len(shared), AT_ONCE):
             of = {
-                one: sql.list_ids(self._store.tenant, one, SNAPSHOTS_LIMIT) for one in shared[start : start + AT_ONCE]
+                one: LIST_IDS(sql, ThreadKey(tenant, one), limit=SNAPSHOTS_LIMIT)
+                for one in shared[start : start + AT_ONCE]
             }
             results = yield Batch(tuple(of.values()), atomic=False)
             keys += [thread + row.checkpoint_id for thread, query in of.items() for row in results.rows(query)]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import InvalidInput, SchemaMismatch
+from locus_mysql.families.checkpoints.family import DICTS
 
 from ..conftest import ONE_OF_EACH, MakeConfig, OpenStore
 
@@ -142,7 +142,7 @@ async def test_search_without_the_index_is_reported_even_without_schema_checks(
 async def test_the_printed_schema_equals_the_created_tables(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for statement in CheckpointDialect("printed_", "dicts").schema.create():
+    for statement in DICTS.schema(MySQLConfig(table_prefix="printed_")).create():
         run_sql(statement.sql.replace("TABLE IF NOT EXISTS `", f"TABLE IF NOT EXISTS {database}.`"))
     store = open_store(side, table_prefix="printed_", ddl_mode="validate")
     await store.save("thread", {"a": 1})

@@ -18,8 +18,6 @@ from importlib import import_module
 from typing import Any, Literal, Union
 
 from locus_mysql.dialect import Schema, Statement
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.dialect.template import Statements, fill
@@ -27,24 +25,26 @@ from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.integrations.memu.statements import memu_dialect
 
 from ..integrations.memu.statements import SCOPE, memu_statements
-from .pieces import graphs, memories, transcripts, working
+from .pieces import checkpoints, graphs, memories, transcripts, working
 
 #: The families whose statements are declared as `SQL`.
-DECLARED = {"graphs": graphs, "memories": memories, "transcripts": transcripts, "working": working}
+DECLARED = {
+    "checkpoints": checkpoints,
+    "graphs": graphs,
+    "memories": memories,
+    "transcripts": transcripts,
+    "working": working,
+}
 
 #: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
     **{family: one.DIALECT for family, one in DECLARED.items()},
-    "checkpoints": CheckpointDialect("p_"),
     "memu": memu_dialect("p_", SCOPE),
 }
-
-CHECKPOINTS = CheckpointDialect("p_").thread_pages
 
 #: Arguments whose type needs more than a sample of each field.
 SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
-    Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
 }
 
 

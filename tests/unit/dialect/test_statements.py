@@ -9,9 +9,10 @@ import pytest
 
 import locus_mysql
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.tables import INFIXES
 from locus_mysql.dialect.like import like
+from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
+from locus_mysql.families.checkpoints.statements.tables import INFIXES
+from locus_mysql.families.checkpoints.statements.threads import COUNT
 
 from .every_statement import DIALECTS, every_statement
 
@@ -78,7 +79,7 @@ def test_a_glob_becomes_a_like_pattern(glob: str, pattern: str) -> None:
 
 class TestSchema:
     def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
-        for statement in CheckpointDialect("p_").schema.create():
+        for statement in checkpoint_dialect("p_").schema.create():
             assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
             assert "COMMENT='locus-mysql: agents layout 1'" in statement.sql
             assert "ENGINE=InnoDB" in statement.sql
@@ -89,27 +90,27 @@ class TestSchema:
 
     def test_every_key_begins_with_the_tenant(self) -> None:
         keys = [
-            re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql) for statement in CheckpointDialect().schema.create()
+            re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql) for statement in checkpoint_dialect().schema.create()
         ]
         assert keys == [["tenant, thread_id"], ["tenant, thread_id, seq"], ["tenant, token"]]
 
     def test_each_kind_of_states_has_tables_of_its_own(self) -> None:
-        names = [name for kind in INFIXES for name in CheckpointDialect("p_", kind).schema.names]
+        names = [name for kind in INFIXES for name in checkpoint_dialect("p_", kind).schema.names]
         assert len(set(names)) == 3 * len(INFIXES)
         assert max(map(len, names)) - len("p_") + 40 <= 64
 
     def test_the_full_text_index_is_as_configured(self) -> None:
-        assert "FULLTEXT" in CheckpointDialect().schema.create()[1].sql
-        assert "ngram" not in CheckpointDialect().schema.create()[1].sql
-        assert "FULLTEXT" not in CheckpointDialect(search=False).schema.create()[1].sql
-        assert "WITH PARSER ngram" in CheckpointDialect(search_parser="ngram").schema.create()[1].sql
-        (needed,) = CheckpointDialect(search_parser="ngram").schema.needed
+        assert "FULLTEXT" in checkpoint_dialect().schema.create()[1].sql
+        assert "ngram" not in checkpoint_dialect().schema.create()[1].sql
+        assert "FULLTEXT" not in checkpoint_dialect(search=False).schema.create()[1].sql
+        assert "WITH PARSER ngram" in checkpoint_dialect(search_parser="ngram").schema.create()[1].sql
+        (needed,) = checkpoint_dialect(search_parser="ngram").schema.needed
         assert "ADD FULLTEXT KEY ngrams (tenant_word, search_text) WITH PARSER ngram" in needed.advice
-        assert CheckpointDialect(search=False).schema.needed == ()
+        assert checkpoint_dialect(search=False).schema.needed == ()
 
     def test_names_are_quoted(self) -> None:
-        assert "`odd_threads`" in CheckpointDialect("odd_").threads.count("x", "*").sql
-        assert "`threads`" in CheckpointDialect("").threads.count("x", "*").sql
+        assert "`odd_threads`" in COUNT(checkpoint_dialect("odd_"), tenant="x", pattern="%").sql
+        assert "`threads`" in COUNT(checkpoint_dialect(""), tenant="x", pattern="%").sql
 
 
 @pytest.mark.parametrize(

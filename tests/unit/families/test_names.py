@@ -16,7 +16,7 @@ pytestmark = of_sources
 LISTS = {
     "families/registry.py",
     "families/checkpoints/family.py",
-    "dialect/checkpoints/tables.py",
+    "families/checkpoints/statements/tables.py",
     "dialect/variants.py",
 }
 

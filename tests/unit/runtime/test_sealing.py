@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from locus_mysql import Encryption, MySQLConfig
-from locus_mysql.dialect.checkpoints.tables import checkpoint_schema
 from locus_mysql.errors import CorruptCheckpoint, CryptographyMissing, DecryptionFailed, EncryptionError
+from locus_mysql.families.checkpoints.statements.tables import checkpoint_schema
 from locus_mysql.families.registry import families
 from locus_mysql.runtime.sealing import (
     CHECKSUM_BYTES,

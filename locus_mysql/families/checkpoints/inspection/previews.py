@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....dialect.checkpoints.inspection import PreviewRow
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.exact_json import decode_json
 from ....runtime.sealing import Opened, Sealing
@@ -16,6 +15,7 @@ from ...inspection.records import ThreadPreview
 from ...inspection.status import preview_of
 from ..coding.delta import PAYLOAD
 from ..coding.payload import Added, added_items, beginning_of, outline
+from ..statements.inspection import PreviewRow
 
 #: Bytes of each payload that are read. Rows with a larger payload than the second number are not read at all.
 BEGINNING_BYTES, LARGEST_BYTES = 16_384, 262_144

@@ -13,16 +13,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from itertools import groupby
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from ....dialect.checkpoints.dialect import CheckpointDialect
-from ....dialect.checkpoints.measuring import MeasuredPoint, OutlineRow, SampledThread, SavedDay
+from ....dialect.inspection import ThreadId
+from ....dialect.sql import Select
 from ....engine.operation import Operation, fetch
 from ....errors import CorruptCheckpoint
 from ....runtime.server_times import as_sql_time, aware
 from ...inspection.records import Day, LargeThread, Statistics, ThreadRow
 from ..coding.payload import beginning_of, outline, whole_bytes
+from ..statements.dialect import CheckpointDialect
 
 #: Approximate number of threads in a sample; and the smallest number, whatever number of rows they have.
 SAMPLE, LEAST_SAMPLE = 5_000, 500
@@ -44,6 +46,177 @@ BUSIEST = 50
 
 #: Reads threads by their ids.
 RowsOf: TypeAlias = Callable[[Sequence[str]], Operation[list[ThreadRow]]]
+
+
+# Statements. They only read. Points are `_POINTS`.
+
+# Places in threads, from JSON: an array of pairs of a thread and a seq.
+_POINTS = """points AS (
+  SELECT j.number, j.thread_id COLLATE utf8mb4_0900_bin AS thread_id, j.seq
+    FROM JSON_TABLE(:points, '$[*]' COLUMNS (number FOR ORDINALITY,
+                                             thread_id VARCHAR(512) CHARACTER SET utf8mb4 PATH '$[0]',
+                                             seq BIGINT UNSIGNED PATH '$[1]')) AS j
+)"""
+
+
+class ThreadCount(NamedTuple):
+    """The number of threads, and the server's time."""
+
+    threads: int
+    now: datetime
+
+
+#: Relies on the index recent, of which all of the tenant's part is read, and nothing else.
+COUNT = Select(
+    """
+SELECT COUNT(*), UTC_TIMESTAMP(6) FROM {threads} r FORCE INDEX (recent) WHERE r.tenant = :tenant
+""",
+    ThreadCount,
+)
+
+
+class SampledThread(NamedTuple):
+    """A thread of a sample: the lowest and the highest seq that a row of it may have, and its first and last save."""
+
+    thread_id: str
+    first_seq: int
+    last_seq: int
+    created_at: datetime
+    updated_at: datetime
+
+
+#: A sample of the threads, chosen by a hash of their ids, so that it is the same each time. The index recent has the
+#: ids; the rows are read of those chosen only.
+SAMPLE_THREADS = Select(
+    """
+SELECT t.thread_id, t.first_seq, t.last_seq, t.created_at, t.updated_at
+  FROM (SELECT r.thread_id
+          FROM {threads} r FORCE INDEX (recent)
+         WHERE r.tenant = :tenant AND MOD(CRC32(r.thread_id), :one_in) = 0) AS sampled
+  STRAIGHT_JOIN {threads} t ON t.tenant = :tenant AND t.thread_id = sampled.thread_id
+ WHERE {LIVE_THREAD}
+""",
+    SampledThread,
+)
+
+
+class MeasuredPoint(NamedTuple):
+    """The number of a point, counted from 1, and the checkpoints at and after it."""
+
+    number: int
+    checkpoints: int
+    size_bytes: int | Decimal
+
+
+#: For each point that is followed by a row, the checkpoints at and after it: ranges of the primary key, without
+#: payloads.
+MEASURE = Select(
+    f"""
+WITH {_POINTS}
+SELECT points.number, COUNT(c.checkpoint_id), COALESCE(SUM({{SIZE}}), 0)
+  FROM points
+  STRAIGHT_JOIN {{checkpoints}} c FORCE INDEX (PRIMARY)
+                ON c.tenant = :tenant AND c.thread_id = points.thread_id AND c.seq >= points.seq
+ GROUP BY points.number
+""",  # noqa: S608 - constants
+    MeasuredPoint,
+)
+
+
+class SavedDay(NamedTuple):
+    """A day, and the checkpoints that were saved on it."""
+
+    day: str
+    checkpoints: int
+    size_bytes: int | Decimal
+
+
+#: The checkpoints at and after these points by the day on which they were saved.
+SAVED_BY_DAY = Select(
+    f"""
+WITH {_POINTS}
+SELECT CAST(DATE(c.created_at) AS CHAR), COUNT(c.checkpoint_id), SUM({{SIZE}})
+  FROM points
+  STRAIGHT_JOIN {{checkpoints}} c FORCE INDEX (PRIMARY)
+                ON c.tenant = :tenant AND c.thread_id = points.thread_id AND c.seq >= points.seq
+ WHERE c.created_at >= :since
+ GROUP BY 1
+""",  # noqa: S608 - constants
+    SavedDay,
+)
+
+#: Threads that were saved to most often: reads a row for each thread.
+BUSIEST_THREADS = Select(
+    """
+SELECT t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = :tenant AND {LIVE_THREAD}
+ ORDER BY t.last_seq - t.first_seq DESC, t.thread_id
+ LIMIT :limit
+""",
+    ThreadId,
+)
+
+
+class NamedCheckpoint(NamedTuple):
+    """The thread and the seq of a checkpoint."""
+
+    thread_id: str
+    seq: int
+
+
+#: All checkpoints of a few threads.
+CHECKPOINTS_AT = Select(
+    f"""
+WITH {_POINTS}
+SELECT points.thread_id, c.seq
+  FROM points
+  STRAIGHT_JOIN {{checkpoints}} c FORCE INDEX (named) ON c.tenant = :tenant AND c.thread_id = points.thread_id
+ WHERE c.seq >= points.seq AND c.checkpoint_id IS NOT NULL
+ LIMIT :limit
+""",  # noqa: S608 - constants
+    NamedCheckpoint,
+)
+
+
+class OutlineRow(NamedTuple):
+    """A row that the checkpoint at a point builds on, with the first bytes of its payload."""
+
+    number: int
+    seq: int
+    base_seq: int | None
+    beginning: bytes
+
+
+#: The next checkpoint at or behind each of some points, with the rows that it builds on, newest first: the beginnings
+#: of their payloads. The bound is for damaged rows, as in every recursion.
+OUTLINES = Select(
+    f"""
+WITH RECURSIVE {_POINTS},
+lineage (number, thread_id, seq, base_seq, hops) AS (
+  SELECT points.number, points.thread_id, chosen.seq, chosen.base_seq, 0
+    FROM points
+    JOIN LATERAL (SELECT c.seq, c.base_seq
+                    FROM {{checkpoints}} c
+                   WHERE c.tenant = :tenant AND c.thread_id = points.thread_id
+                     AND c.seq >= points.seq AND c.checkpoint_id IS NOT NULL
+                   ORDER BY c.tenant, c.thread_id, c.seq
+                   LIMIT 1) AS chosen
+  UNION ALL
+  SELECT lineage.number, lineage.thread_id, b.seq, b.base_seq, lineage.hops + 1
+    FROM lineage
+    JOIN {{checkpoints}} b ON b.tenant = :tenant AND b.thread_id = lineage.thread_id
+                        AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   WHERE lineage.hops < 500
+)
+SELECT lineage.number, c.seq, c.base_seq, LEFT(c.payload, :bytes)
+  FROM lineage
+  STRAIGHT_JOIN {{checkpoints}} c ON c.tenant = :tenant AND c.thread_id = lineage.thread_id
+                               AND c.seq = lineage.seq
+ ORDER BY lineage.number, c.seq DESC
+""",  # noqa: S608 - constants
+    OutlineRow,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +244,14 @@ class Sampled:
 
 def statistics_of(family: str, sql: CheckpointDialect, tenant: str, rows_of: RowsOf) -> Operation[Statistics]:
     """Return the statistics of a tenant's threads of one kind. At most eight round trips."""
-    (counted,) = yield from fetch(sql.measuring.count(tenant))
+    (counted,) = yield from fetch(COUNT(sql, tenant=tenant))
     count, now = counted.threads, aware(counted.now)
     one_in = max(1, count // SAMPLE)
-    found = yield from fetch(sql.measuring.sample(tenant, one_in))
-    chosen = thinned(found)
-    whole = one_in == 1 and len(chosen) == len(found)
+    sampled = yield from fetch(SAMPLE_THREADS(sql, tenant=tenant, one_in=one_in))
+    chosen = thinned(sampled)
+    whole = one_in == 1 and len(chosen) == len(sampled)
     threads = len(chosen) if whole else count
-    measured = yield from fetch(sql.measuring.measure(tenant, _first_points(chosen)))
+    measured = yield from fetch(MEASURE(sql, tenant=tenant, points=_first_points(chosen)))
     sample = _measured(chosen, measured)
     scale = threads / len(sample) if sample else 0.0
     checkpoints, size = sum(one.checkpoints for one in sample), sum(one.size_bytes for one in sample)
@@ -86,7 +259,7 @@ def statistics_of(family: str, sql: CheckpointDialect, tenant: str, rows_of: Row
     days = yield from _days(sql, tenant, sample, scale, now)
     ids = [one.thread_id for one in sorted(sample, key=lambda one: one.size_bytes, reverse=True)[:LARGEST]]
     if not whole:
-        busiest = yield from fetch(sql.measuring.busiest(tenant, BUSIEST))
+        busiest = yield from fetch(BUSIEST_THREADS(sql, tenant=tenant, limit=BUSIEST))
         ids = list(dict.fromkeys([*ids, *(row.thread_id for row in busiest)]))
     largest = sorted((yield from rows_of(ids)), key=lambda one: one.size_bytes, reverse=True)[:LARGEST]
     return Statistics(
@@ -132,13 +305,13 @@ def _average_whole(
     if not checkpoints:
         return 0.0
     if checkpoints <= WHOLE_SAMPLE:
-        named = yield from fetch(sql.measuring.named(tenant, _first_points(sample), WHOLE_SAMPLE))
-        points = json.dumps(named)
+        find = CHECKPOINTS_AT(sql, tenant=tenant, points=_first_points(sample), limit=WHOLE_SAMPLE)
+        points = json.dumps((yield from fetch(find)))
     else:
         points = json.dumps(spread([one for one in sample if one.checkpoints], checkpoints))
-    found = yield from fetch(sql.measuring.outlines(tenant, points, HEADER_BYTES))
+    outlined = yield from fetch(OUTLINES(sql, tenant=tenant, points=points, bytes=HEADER_BYTES))
     sizes = []
-    for _, rows in groupby(found, key=lambda row: row.number):
+    for _, rows in groupby(outlined, key=lambda row: row.number):
         size = whole_size(list(rows))
         if size is not None:
             sizes.append(size)
@@ -178,8 +351,8 @@ def _days(
     first = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
     begun = Counter(one.created_at.date().isoformat() for one in sample if one.created_at >= first)
     points = _first_points(one for one in sample if one.updated_at >= first)
-    found = yield from fetch(sql.measuring.saved(tenant, points, as_sql_time(first)))
-    saved = {row.day: row for row in found}
+    days_saved = yield from fetch(SAVED_BY_DAY(sql, tenant=tenant, points=points, since=as_sql_time(first)))
+    saved = {row.day: row for row in days_saved}
     days = []
     for day in sorted({*begun, *saved}):
         row = saved.get(day) or SavedDay(day, 0, 0)

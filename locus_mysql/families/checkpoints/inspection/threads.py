@@ -1,4 +1,4 @@
-"""`CheckpointThreads`: reads threads of agents, of plain dicts and of current states for the inspector. No I/O."""
+"""Reads and changes threads of agents, of plain dicts and of current states for the inspector. No I/O."""
 
 from __future__ import annotations
 
@@ -10,15 +10,10 @@ from typing import Any, cast
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....dialect.checkpoints.dialect import CheckpointDialect
-from ....dialect.checkpoints.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow
-from ....dialect.checkpoints.queries import HitRow
-from ....dialect.checkpoints.tables import Kind
-from ....dialect.checkpoints.thread_pages import SteppedThread, ThreadRange
 from ....dialect.inspection import ThreadMarker
 from ....dialect.words import parts_of
 from ....engine.operation import Operation, fetch
-from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
+from ....errors import Conflict, CorruptCheckpoint, InvalidInput, SchemaMismatch, ThreadExists
 from ....records.log_digests import EMPTY, Mark
 from ....runtime.arguments import (
     check_checkpoint_id,
@@ -55,9 +50,18 @@ from ...inspection.turns import changes_of, note_of
 from .. import thread_steps
 from ..coding.payload import beginning_of, outline
 from ..metadata_pairs import holds, lookup_text
+from ..preconditions import NO_CHECKPOINT
 from ..queries import hits_of
 from ..records import decode_state_text, metadata_of
 from ..state_rows import Named, assemble_rows
+from ..statements import inspection, queries, thread_pages
+from ..statements.dialect import checkpoint_dialect
+from ..statements.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow, Which
+from ..statements.queries import HitRow
+from ..statements.tables import Kind
+from ..statements.thread_pages import SteppedThread, ThreadRange
+from ..store import StoreOperations
+from ..thread_cache import ThreadKey
 from ..thread_steps import ThreadFilters, ThreadSteps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
 from .statistics import statistics_of
@@ -88,9 +92,9 @@ class CheckpointThreads:
     def __init__(self, config: MySQLConfig, kind: Kind) -> None:
         self.family = kind
         # Only a search needs the full-text index.
-        self.sql = CheckpointDialect(config.table_prefix, kind, search=False, search_parser=config.search_parser)
+        self.sql = checkpoint_dialect(config.table_prefix, kind, search=False, search_parser=config.search_parser)
         self.schema = self.sql.schema
-        self._steps = ThreadSteps(self.sql.thread_pages)
+        self._steps = ThreadSteps(self.sql)
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
@@ -113,7 +117,7 @@ class CheckpointThreads:
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
-        these = self.sql.thread_pages.these(self._tenant, [check_thread_id(thread_id)])
+        these = thread_pages.these([check_thread_id(thread_id)])
         rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), 1)
         return self._thread_row(rows[0]) if rows else None
 
@@ -121,12 +125,12 @@ class CheckpointThreads:
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
     ) -> Operation[Page[CheckpointRow]]:
         """See `ThreadSource.history`. One round trip."""
-        check_thread_id(thread_id)
+        key = ThreadKey(self._tenant, check_thread_id(thread_id))
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
-        find = self.sql.inspection.history(self._tenant, thread_id, before, _text(at), limit + 1)
-        rows = yield from fetch(find)
-        sealing = self._sealing.of(self._tenant, thread_id)
+        which = Which(before_seq=before, saved_by=_text(at))
+        rows = yield from fetch(inspection.HISTORY(self.sql, key, which, pieces=which.pieces, limit=limit + 1))
+        sealing = self._sealing.of(*key)
         items = [_checkpoint_row(row, thread_id, sealing) for row in rows[:limit]]
         return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
 
@@ -134,21 +138,21 @@ class CheckpointThreads:
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
     ) -> Operation[Deferred[StateView] | None]:
         """See `ThreadSource.state`. One round trip."""
-        check_thread_id(thread_id)
+        key = ThreadKey(self._tenant, check_thread_id(thread_id))
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
         if namespace:
             return None
-        read = self.sql.inspection.state(self._tenant, thread_id, checkpoint_id, _text(at))
-        rows = yield from fetch(read)
-        sealing = self._sealing.of(self._tenant, thread_id)
+        which = Which(checkpoint_id=checkpoint_id, saved_by=_text(at))
+        rows = yield from fetch(inspection.STATE(self.sql, key, which, pieces=which.pieces, limit=1))
+        sealing = self._sealing.of(*key)
         return partial(_state_view, self.family, thread_id, rows, sealing) if rows else None
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
         """See `ThreadSource.turns`. One round trip, which reads the first bytes of rows."""
-        check_thread_id(thread_id)
-        limit = min(check_limit(limit), PAGE_LIMIT)
-        read = self.sql.inspection.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit)
+        key = ThreadKey(self._tenant, check_thread_id(thread_id))
+        limit, which = min(check_limit(limit), PAGE_LIMIT), Which(saved_by=_text(at))
+        read = inspection.BEGINNINGS(self.sql, key, which, pieces=which.pieces, bytes=HEAD_BYTES, limit=limit)
         rows = yield from fetch(read)
         return partial(turns_of, rows[::-1])
 
@@ -156,7 +160,14 @@ class CheckpointThreads:
         """See `ThreadSource.previews`. One round trip."""
         if not thread_ids:
             return dict
-        read = self.sql.previews.previews(self._tenant, thread_ids, BEGINNING_BYTES, LARGEST_BYTES)
+        read = inspection.PREVIEWS(
+            self.sql,
+            tenant=self._tenant,
+            thread_ids=[*thread_ids],
+            bytes=BEGINNING_BYTES,
+            largest=LARGEST_BYTES,
+            limit=3 * len(thread_ids),
+        )
         rows = yield from fetch(read)
         return partial(previews_of, rows, self._sealing, self._tenant)
 
@@ -169,7 +180,7 @@ class CheckpointThreads:
         parts = parts_of(query)
         if not parts or not limit:
             return list
-        find = self.sql.queries.search(self._tenant, parts, limit * 4 + 20, inspects=True)
+        find = queries.search(self.sql, self._tenant, parts, limit * 4 + 20, inspects=True)
         try:
             rows = yield from fetch(find)
         except SchemaMismatch as error:
@@ -183,13 +194,13 @@ class CheckpointThreads:
         """See `ThreadSource.by_metadata`. One round trip; two if more than `CANDIDATES` checkpoints have the pair."""
         keys = lookup_text(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
-        find = self.sql.inspection.tagged(self._tenant, keys, thread_steps.CANDIDATES + 1, limit)
-        rows = yield from fetch(find)
+        values: dict[str, Any] = {"tenant": self._tenant, "keys": keys, "limit": limit}
+        rows = yield from fetch(inspection.TAGGED(self.sql, candidates=thread_steps.CANDIDATES + 1, **values))
         count = next(row.size_bytes for row in rows if row.thread_id is None)
         if count > thread_steps.CANDIDATES:
-            step = self.sql.thread_pages.walk(self._tenant, ThreadRange(), RECENT_THREADS)
-            lately = self.sql.inspection.tagged_lately(self._tenant, keys, step, RECENT_CHECKPOINTS, limit)
-            rows = yield from fetch(lately)
+            step = thread_pages.walk(ThreadRange(), RECENT_THREADS)
+            values |= {**step.values, "newest": RECENT_CHECKPOINTS}
+            rows = yield from fetch(inspection.TAGGED_LATELY(self.sql, pieces=step.pieces, **values))
         rows = [row for row in rows if row.thread_id is not None]
         rows.sort(key=lambda row: cast(datetime, row.created_at), reverse=True)
         tagged = [self._tagged(cast(str, row.thread_id), row) for row in rows]
@@ -208,13 +219,13 @@ class CheckpointThreads:
         """Return those of these threads that exist."""
         if not thread_ids:
             return []
-        these = self.sql.thread_pages.these(self._tenant, thread_ids)
+        these = thread_pages.these(thread_ids)
         rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), len(thread_ids))
         return [self._thread_row(row) for row in rows]
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """See `ThreadSource.markers`."""
-        return self.sql.inspection.markers(self._tenant, thread_ids)
+        return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=[*thread_ids])
 
     def _thread_row(self, row: SteppedThread) -> ThreadRow:
         thread_id = cast(str, row.thread_id)
@@ -236,6 +247,40 @@ class CheckpointThreads:
             metadata=metadata,
             damage=damage,
         )
+
+
+class CheckpointChanges:
+    """See `ThreadChanges`.
+
+    Args:
+        operations: The operations of the family's store.
+    """
+
+    can_branch = True
+
+    def __init__(self, operations: StoreOperations) -> None:
+        self._operations = operations
+        self.has_history = operations.kind != "current"
+
+    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
+        """See `ThreadChanges.delete`."""
+        return (yield from self._operations.delete(thread_id, checkpoint_id))
+
+    def copy(self, source: str, target: str) -> Operation[bool]:
+        """See `ThreadChanges.copy`."""
+        return (yield from self._operations.copy_thread(source, target))
+
+    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
+        """See `ThreadChanges.branch`."""
+        state = yield from self._operations.load(source, checkpoint_id)
+        found = yield from self._operations.get_metadata(source, checkpoint_id)
+        if state is None or found is None:
+            return False
+        try:
+            yield from self._operations.save(target, state, metadata=found["metadata"], expected=NO_CHECKPOINT)
+        except Conflict as error:
+            raise ThreadExists(f"There is a thread {target!r} already. Choose another name.") from error
+        return True
 
 
 def _text(at: datetime | None) -> str | None:

@@ -12,9 +12,11 @@ import pymysql
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.delta import PAYLOAD
+from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
+from locus_mysql.families.checkpoints.statements.queries import HISTORY
+from locus_mysql.families.checkpoints.thread_cache import ThreadKey
 from locus_mysql.runtime.sealing import Sealing
 
 from ...rows_read import RowsRead
@@ -349,9 +351,8 @@ class TestHistory:
         assert [(entry["checkpoint_id"], entry["parent_id"]) for entry in newest] == [
             (str(number), str(number - 1)) for number in range(399, 389, -1)
         ]
-        dialect = CheckpointDialect("locus_", "dicts")
-        tenant = MySQLConfig(host="localhost", user="u").tenant
-        assert 10 <= handler_reads(dialect.queries.history(tenant, "t", 10)) < 150
+        key = ThreadKey(MySQLConfig(host="localhost", user="u").tenant, "t")
+        assert 10 <= handler_reads(HISTORY(checkpoint_dialect(kind="dicts"), key, limit=10)) < 150
 
     async def test_a_parent_is_found_across_rows_without_a_name(self, make_store: Make) -> None:
         store = make_store()

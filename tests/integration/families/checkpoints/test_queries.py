@@ -9,6 +9,8 @@ import pytest
 
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints import maintenance as cleaning
+from locus_mysql.families.checkpoints.metadata_pairs import lookup_text
+from locus_mysql.families.checkpoints.statements.queries import FIND_BY_METADATA
 from locus_mysql.runtime.matching import contains
 
 from .conftest import Make, RunSQL
@@ -119,8 +121,12 @@ class TestMetadata:
             await store.save("t", {"n": number}, metadata={"user": [number, {"is": number}], "kind": "all"})
         sql("ANALYZE TABLE locus_store_checkpoints")
         operations = store.store._operations
-        statement = operations.checkpoints.context.sql.queries.find_by_metadata(
-            "default", operations.checkpoints.queries._check_pair("user", value, 10)[1], 10
+        statement = FIND_BY_METADATA(
+            operations.checkpoints.context.sql,
+            pieces={"after": ""},
+            tenant="default",
+            keys=lookup_text("user", value),
+            limit=10,
         )
         plan = sql("EXPLAIN FORMAT=JSON " + statement.sql, *statement.params)[0][0]
         assert "metadata_pairs" in plan.replace("possible_keys", "")

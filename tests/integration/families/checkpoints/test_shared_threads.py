@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.dialect.checkpoints.loading import CHAIN_ROWS, SINCE_ROWS
+from locus_mysql.families.checkpoints.statements.loading import CHAIN_ROWS, SINCE_ROWS
 
 from .conftest import Make, RunSQL
 

@@ -13,9 +13,9 @@ import anyio
 import pytest
 
 from locus_mysql import NO_CHECKPOINT, CheckpointStore, SyncCheckpointStore
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
-from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations
+from locus_mysql.families.checkpoints.leases import Lease
+from locus_mysql.families.checkpoints.thread_cache import ThreadKey
 
 from ....thoroughness import FULL
 from ...conftest import MakeConfig
@@ -69,10 +69,10 @@ async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> N
 
 
 def test_a_lease_that_expired_is_not_renewed(make_config: MakeConfig, sql: RunSQL) -> None:
-    lease = Lease(("default", "t"), 60)
+    lease = Lease(ThreadKey("default", "t"), 60)
     with SyncCheckpointStore(make_config(driver="pymysql")) as store:
         store.save("t", state_of("a"))
-        leases = LeaseOperations(CheckpointDialect(store.config.table_prefix, "dicts"))
+        leases = store._operations.checkpoints.leases
         assert store._run(leases.acquire(lease)) is None
         assert store._run(leases.renew(lease))
         sql("UPDATE locus_store_threads SET turn_until = UTC_TIMESTAMP(6)")

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.engine.operation import Operation
-from locus_mysql.families.checkpoints.leases import LeaseOperations
+from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.working.storages.mysql_operations import WorkingOperations
 from locus_mysql.integrations.memu.operations import MemuStore
@@ -41,7 +40,7 @@ class Stores:
         config: MySQLConfig = self.store.store.config
         self._config = config
         self.working = WorkingOperations(config)
-        self.leases = LeaseOperations(CheckpointDialect(config.table_prefix, "dicts"))
+        self.leases = StoreOperations(config).checkpoints.leases
         self.memu = MemuStore(config.model_copy(update={"table_prefix": "memu_"}), DefaultUserModel, 1_000_000)
         self.begin_anew()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from locus_mysql.families.checkpoints.leases import Lease
+from locus_mysql.families.checkpoints.thread_cache import ThreadKey
 
 from ..stage import Call
 from .stores import TENANT, Case, Stores
 
 
 def lease(side: Stores, token: bytes | None = None) -> Lease:
-    taken = Lease((TENANT, "thread"), 60)
+    taken = Lease(ThreadKey(TENANT, "thread"), 60)
     if token is not None:
         taken.token = token
     return taken

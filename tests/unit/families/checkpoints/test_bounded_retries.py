@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from locus_mysql import Encryption, MySQLConfig
-from locus_mysql.dialect.checkpoints.maintenance import WholeRow
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Outdated
 from locus_mysql.errors import Unavailable
@@ -17,6 +16,7 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from locus_mysql.families.checkpoints.operations import CheckpointOperations
 from locus_mysql.families.checkpoints.preconditions import Precondition
+from locus_mysql.families.checkpoints.statements.moving import WholeRow
 from locus_mysql.families.checkpoints.store import StoreOperations
 
 from ...driven import Driven, DrivenOperations

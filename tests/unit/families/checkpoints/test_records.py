@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 
-from locus_mysql.dialect.checkpoints.queries import ChosenRow, HistoryRow, MetadataRow, NewestRow
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.records import (
     checkpoint_info,
@@ -19,6 +18,7 @@ from locus_mysql.families.checkpoints.records import (
     history_entry,
 )
 from locus_mysql.families.checkpoints.state_rows import SealedRow, check_row, row_seal
+from locus_mysql.families.checkpoints.statements.queries import ChosenRow, HistoryRow, MetadataRow, NewestRow
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.runtime.damaged_rows import readable
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.dialect.checkpoints.loading import SinceRow
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Ancestor, Held, Lineage, NotHeld, StoredRow
 from locus_mysql.families.checkpoints.state_rows import rows_since
+from locus_mysql.families.checkpoints.statements.loading import SinceRow
 
 PAYLOAD = b"payload"
 

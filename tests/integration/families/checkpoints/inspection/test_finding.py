@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.dialect.checkpoints import queries
 from locus_mysql.errors import InvalidInput, LocusMySQLError
 from locus_mysql.families.checkpoints import thread_steps
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
+from locus_mysql.families.checkpoints.statements import queries
 from locus_mysql.inspection import Inspector
 
 from ....conftest import MakeConfig

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.thread_pages import ThreadRange
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints import thread_steps
+from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
+from locus_mysql.families.checkpoints.statements.thread_pages import ThreadRange, beginning, having, threads_of, walk
 from locus_mysql.families.inspection.records import ThreadRow
 from locus_mysql.families.inspection.sources import to_cursor
 from locus_mysql.inspection import Inspector
@@ -215,7 +215,6 @@ async def test_an_unknown_family_is_refused(inspector: Inspector) -> None:
 class TestPlans:
     """The server's plans of the statements, with many threads."""
 
-    SQL = CheckpointDialect(kind="dicts").thread_pages
     WITHIN = ThreadRange(("2026-01-01 00:00:00.000000", "x"), None, None)
 
     @pytest.fixture
@@ -233,7 +232,7 @@ class TestPlans:
         name = sql("SELECT '{db}'")[0][0]
 
         def explain(step: Any, **filters: Any) -> str:
-            statement = self.SQL.threads("default", step, limit=50, **filters)
+            statement = threads_of(checkpoint_dialect(kind="dicts"), "default", step, limit=50, **filters)
             text = statement.sql.replace("`locus_", f"`{name}`.`locus_")
             return str(sql("EXPLAIN FORMAT=TREE " + text, *statement.params)[0][0])
 
@@ -241,11 +240,11 @@ class TestPlans:
 
     async def test_a_walk_goes_along_the_index_and_sorts_nothing(self, plan: Any) -> None:
         for within in (ThreadRange(), self.WITHIN):
-            text = plan(self.SQL.walk("default", within, 50))
+            text = plan(walk(within, 50))
             step = text[text.index("Materialize CTE step") :]
-            walk = step[: step.index("\n", step.index("on r using recent"))]
-            assert re.search("[Ii]ndex (lookup|range scan) on r using recent", walk)
-            assert "Sort" not in walk
+            nodes = step[: step.index("\n", step.index("on r using recent"))]
+            assert re.search("[Ii]ndex (lookup|range scan) on r using recent", nodes)
+            assert "Sort" not in nodes
             assert re.search(r"Table scan on [tcr]\b", text) is None
 
     async def test_indexes_name_the_columns_by_which_pages_are_ordered(self, store: Any, sql: RunSQL) -> None:
@@ -259,9 +258,9 @@ class TestPlans:
             assert [row[4] for row in rows] == columns
 
     async def test_the_beginning_of_an_id_is_a_range_of_the_primary_key(self, plan: Any) -> None:
-        text = plan(self.SQL.beginning("default", "t1*", self.WITHIN, 1_000), pattern="t1*")
+        text = plan(beginning("t1*", self.WITHIN, 1_000), pattern="t1*")
         assert "Covering index range scan on b using PRIMARY" in text or "Index range scan on b using PRIMARY" in text
 
     async def test_metadata_is_found_by_its_index(self, plan: Any) -> None:
-        text = plan(self.SQL.having("default", "[1, 2]", self.WITHIN, 1_000), keys="[1, 2]")
+        text = plan(having("[1, 2]", self.WITHIN, 1_000), keys="[1, 2]")
         assert "using metadata_pairs" in text

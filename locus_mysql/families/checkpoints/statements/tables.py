@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from .. import ledger
-from ..resealing import SealedColumn
-from ..schema import Schema, Table
-from ..template import fill
-from ..words import TENANT_WORD, Parser, index_keys, needed_index
+from ....dialect import ledger
+from ....dialect.resealing import SealedColumn
+from ....dialect.schema import Schema, Table
+from ....dialect.template import fill
+from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index
 
 #: The kind of states in a set of tables. Each kind has tables of its own, so a state of one kind is never read,
 #: replaced or deleted as another.

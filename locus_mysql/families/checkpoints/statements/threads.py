@@ -1,0 +1,275 @@
+"""Statements about the rows of threads: taking the next seq, locks, turns, and lists of threads.
+
+A turn is a lease in the thread's row: a random token, and the time at which it ends by the server's clock. A thread
+without checkpoints has a row for the lease only; it counts as expired, so other statements ignore it. Statements about
+turns do not change the thread's version, so the caches of processes stay valid.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ....dialect.sql import SQL, Select
+from ....records.ledger import FIND
+
+# Saving
+
+#: Takes the next seq of a thread, as last insert id, and creates the thread if it does not exist. An expired thread
+#: starts over: rows below first_seq no longer belong to it. Assignments are made from left to right, so that of
+#: expires_at must come after those that read it.
+TAKE_SEQ = SQL("""
+INSERT INTO {threads} ({NEW_THREAD})
+VALUES (:tenant, :thread_id, LAST_INSERT_ID(1), 1, :version, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {EXPIRY})
+ON DUPLICATE KEY UPDATE
+  first_seq  = IF(expires_at <= UTC_TIMESTAMP(6), last_seq + 1, first_seq),
+  created_at = IF(expires_at <= UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), created_at),
+  last_seq   = LAST_INSERT_ID(last_seq + 1),
+  version    = :version,
+  updated_at = UTC_TIMESTAMP(6),
+  expires_at = {EXPIRY}
+""")
+
+_TAKE_SEQ_OF_LIVE = """
+UPDATE {threads}
+   SET last_seq   = LAST_INSERT_ID(last_seq + 1),
+       version    = :version,
+       updated_at = UTC_TIMESTAMP(6),
+       expires_at = {EXPIRY}
+ WHERE {KEY} AND {LIVE}"""
+
+#: The same for a thread that must exist and not have expired, because the save builds on one of its states.
+TAKE_SEQ_OF_LIVE = SQL(_TAKE_SEQ_OF_LIVE)
+
+#: The same if no other process has written to the thread since this version.
+TAKE_SEQ_IF_UNCHANGED = SQL(f"{_TAKE_SEQ_OF_LIVE} AND version = :known_version")
+
+# Locks for writes that save nothing. Each gives the thread another version; a guard must follow.
+
+#: Locks a live thread. LAST_INSERT_ID() becomes 1 if the version was the known one.
+LOCK = SQL("""
+UPDATE {threads} SET version = IF(LAST_INSERT_ID(version = :known_version) >= 0, :version, version)
+ WHERE {KEY} AND {LIVE}
+""")
+
+#: Locks a thread that may have expired. LAST_INSERT_ID() becomes 1 if it has not.
+LOCK_ANY = SQL("UPDATE {threads} SET version = IF(LAST_INSERT_ID({LIVE}) >= 0, :version, version) WHERE {KEY}")
+
+#: Locks a thread that has expired, or was last saved to before an age, and has no current turn.
+LOCK_IDLE = SQL("""
+UPDATE {threads} SET version = :version
+ WHERE {KEY}
+   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND) AND {IDLE}
+""")
+
+#: Locks a thread if no other process has written to it since this version.
+LOCK_UNCHANGED = SQL("UPDATE {threads} SET version = :version WHERE {KEY} AND version = :known_version")
+
+#: Undoes the batch, with error 3141, unless the statement before it locked a thread. Without the lock, another process
+#: may create the thread at any moment, so the batch must not touch it.
+GUARD = SQL("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
+
+
+def guard_once(outcome: Select[Any]) -> SQL:
+    """Return a `GUARD` that also undoes the batch if it was already carried out.
+
+    By a first try whose answer was lost while the second one waited for the lock; or by the second try, if the first
+    packet arrives late.
+
+    Args:
+        outcome: Finds a row if the batch was carried out.
+    """
+    return SQL(f"SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({outcome.text}), '1', '') AS JSON)")
+
+
+#: `GUARD` for a batch that records its token in the ledger.
+GUARD_ONCE = guard_once(FIND)
+
+# Restoring and removing
+
+#: Inserts the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left
+#: to right.
+RESTORE_ROW = SQL("""
+INSERT INTO {threads} ({NEW_THREAD})
+SELECT stored.tenant, stored.thread_id, stored.newest, stored.oldest, :version, stored.created_at, UTC_TIMESTAMP(6),
+       {EXPIRY}
+  FROM (SELECT c.tenant, c.thread_id, MAX(c.seq) AS newest, MIN(c.seq) AS oldest, MIN(c.created_at) AS created_at
+          FROM {checkpoints} c
+         WHERE {KEY.c}
+         GROUP BY c.tenant, c.thread_id) AS stored
+    ON DUPLICATE KEY UPDATE
+       first_seq  = IF(expires_at = {LEASE_ONLY}, stored.oldest, first_seq),
+       expires_at = IF(expires_at = {LEASE_ONLY}, {EXPIRY}, expires_at),
+       last_seq   = GREATEST(last_seq, stored.newest), version = :version
+""")
+
+
+class ThreadId(NamedTuple):
+    """The id of a thread."""
+
+    thread_id: str
+
+
+#: Threads that have checkpoints but no row. No statement here leaves such checkpoints, but damage may.
+ORPHANED = Select(
+    """
+SELECT DISTINCT c.thread_id
+  FROM {checkpoints} c
+  LEFT JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+                       AND (t.expires_at IS NULL OR t.expires_at <> {LEASE_ONLY})
+ WHERE c.tenant = :tenant AND t.thread_id IS NULL
+ LIMIT :limit
+""",
+    ThreadId,
+)
+
+#: Finds a row if the thread still has this version.
+UNCHANGED = SQL("SELECT 1 FROM {threads} t WHERE {KEY.t} AND t.version = :version AND {LIVE_THREAD}")
+
+_EMPTY = "NOT EXISTS (SELECT 1 FROM {checkpoints} c WHERE {KEY.c} AND c.checkpoint_id IS NOT NULL)"
+
+# A thread without checkpoints has no row.
+
+DROP = SQL("DELETE FROM {threads} WHERE {KEY}")
+
+DROP_IF_EMPTY = SQL(f"{DROP.text} AND {_EMPTY}")
+
+# Lists
+
+
+class Number(NamedTuple):
+    """A number of rows."""
+
+    number: int
+
+
+#: Walks backwards along the index recent, which ends with thread_id. Both columns must be sorted in the same direction;
+#: otherwise MySQL sorts all threads.
+LIST = Select(
+    """
+SELECT t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = :tenant AND t.thread_id LIKE :pattern
+   AND {LIVE_THREAD}
+ ORDER BY t.updated_at DESC, t.thread_id DESC
+ LIMIT :limit OFFSET :offset
+""",
+    ThreadId,
+)
+
+COUNT = Select(
+    "SELECT COUNT(*) FROM {threads} t WHERE t.tenant = :tenant AND t.thread_id LIKE :pattern AND {LIVE_THREAD}", Number
+)
+
+# Turns
+
+
+class Holder(NamedTuple):
+    """Whether a turn belongs to a token (NULL-safe), and its remaining microseconds; None if there is no turn."""
+
+    mine: int
+    left_us: int | None
+
+
+#: Acquires the turn if it is free, or if the same token has it already, as an answer may have been lost. If the token
+#: was released before, this packet is late and acquires nothing. The assignments run left to right.
+ACQUIRE = SQL("""
+INSERT INTO {threads} ({NEW_THREAD}, turn_token, turn_until)
+SELECT :tenant, :thread_id, 0, 1, :version, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {LEASE_ONLY},
+       :token, UTC_TIMESTAMP(6) + INTERVAL :lease_us MICROSECOND
+  FROM DUAL
+ WHERE NOT EXISTS (SELECT 1 FROM {ledger} l WHERE l.tenant = :tenant AND l.token = :token)
+    ON DUPLICATE KEY UPDATE
+       turn_token = IF(turn_until > UTC_TIMESTAMP(6), turn_token, :token),
+       turn_until = IF(turn_token = :token, UTC_TIMESTAMP(6) + INTERVAL :lease_us MICROSECOND, turn_until)
+""")
+
+#: Whether the token holds the turn, and the remaining time of the current holder, if any.
+WHOSE = Select(
+    """
+SELECT t.turn_token <=> :token, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.turn_until)
+  FROM {threads} t
+ WHERE {KEY.t}
+""",
+    Holder,
+)
+
+#: Extends the turn; affects no row if it was lost.
+RENEW = SQL("""
+UPDATE {threads}
+   SET turn_until = UTC_TIMESTAMP(6) + INTERVAL :lease_us MICROSECOND
+ WHERE {KEY} AND turn_token = :token AND turn_until > UTC_TIMESTAMP(6)
+""")
+
+#: Releases the turn, if the token still has it. `DROP_LEASE` must follow.
+RELEASE = SQL("UPDATE {threads} SET turn_until = NULL WHERE {KEY} AND turn_token = :token")
+
+#: Removes a row that existed only for the lease.
+DROP_LEASE = SQL("""
+DELETE FROM {threads}
+ WHERE {KEY} AND turn_token = :token AND turn_until IS NULL AND expires_at = {LEASE_ONLY}
+""")
+
+#: A thread that is deleted within its own turn keeps its row for the lease.
+KEEP_LEASE = SQL("UPDATE {threads} SET expires_at = {LEASE_ONLY} WHERE {KEY}")
+
+#: The same if the thread has no checkpoint left.
+KEEP_LEASE_IF_EMPTY = SQL(f"{KEEP_LEASE.text} AND {_EMPTY}")
+
+# Preconditions
+
+#: Undoes the batch, with error 3141, unless the token has the turn. The thread is locked, so that stays true until the
+#: transaction ends.
+FENCE = SQL("""
+SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
+  FROM {threads} t
+ WHERE {KEY.t} AND t.turn_token = :token AND t.turn_until > UTC_TIMESTAMP(6)
+""")
+
+
+def _newest_is(column: str) -> SQL:
+    """Return a statement that undoes the batch unless the newest checkpoint below the seq just taken is this one."""
+    return SQL(f"""
+SELECT CAST(IF(MAX((SELECT c.{column}
+                      FROM {{checkpoints}} c
+                     WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
+                       AND c.seq >= t.first_seq AND c.seq < t.last_seq
+                     ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1) <=> :{column}), '1', '') AS JSON)
+  FROM {{threads}} t
+ WHERE {{KEY.t}}
+""")
+
+
+#: Undo the batch unless this is the newest checkpoint, None for no checkpoint, by its id or the token of its row.
+#: ORDER BY names all columns of the primary key, so that MySQL walks along it backwards to the first row. MAX: see
+#: docs/design/writes.md.
+NEWEST_HAS_ID, NEWEST_HAS_TOKEN = _newest_is("checkpoint_id"), _newest_is("token")
+
+
+class Newest(NamedTuple):
+    """The newest checkpoint of a thread."""
+
+    checkpoint_id: str
+    token: bytes
+
+
+NEWEST = Select(
+    """
+SELECT c.checkpoint_id, c.token
+  FROM {threads} t
+  JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
+ WHERE {KEY.t} AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
+ ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+ LIMIT 1
+""",
+    Newest,
+)
+
+
+class Named(NamedTuple):
+    """The name of a checkpoint; None if it was deleted."""
+
+    checkpoint_id: str | None
+
+
+#: The name of the checkpoint with a token. Reads the thread's rows; used only for an error message.
+NAME_OF = Select("SELECT c.checkpoint_id FROM {checkpoints} c WHERE {KEY.c} AND c.token = :token LIMIT 1", Named)

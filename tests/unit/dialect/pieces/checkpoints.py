@@ -1,0 +1,62 @@
+"""The pieces that calls give to the statements of checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from locus_mysql.dialect.words import WordSearch
+from locus_mysql.families.checkpoints import estimates
+from locus_mysql.families.checkpoints.statements import (
+    inspection,
+    loading,
+    moving,
+    queries,
+    removing,
+    saving,
+    thread_pages,
+)
+from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
+
+PACKAGE = "locus_mysql.families.checkpoints"
+DIALECT = checkpoint_dialect("p_")
+
+_ALL, _SOME = (
+    inspection.Which(),
+    inspection.Which(before_seq=5, checkpoint_id="c", saved_by="2026-01-01"),
+)
+_WITHIN = thread_pages.ThreadRange(("2026-01-01", "t"), "2026-01-01", "2026-01-02")
+_STEPS = (
+    thread_pages.walk(_WITHIN, 5),
+    thread_pages.beginning("t*", _WITHIN, 5),
+    thread_pages.having("[1]", _WITHIN, 5),
+    thread_pages.these(["t"]),
+)
+_SEARCHES = (
+    WordSearch("tenant", ["tea"], "default", "c").pieces,
+    WordSearch("tenant", ["tea", "green tea"], "default", "c").pieces,
+    WordSearch("tenant", ["tea", "green tea"], "ngram", "c").pieces,
+)
+
+#: See `every_statement`.
+PIECES: Mapping[tuple[str, str], Sequence[str]] = {
+    ("INSERT_AFTER", "base_seq"): (saving.WITH_BASE["base_seq"], "t.last_seq"),
+    ("", "base"): (saving.WITH_BASE["base"], ""),
+    **{("LOAD_ALL", name): (loading.OF_NEWEST[name], loading.OF_NAMED[name]) for name in loading.OF_NAMED},
+    ("", "rows"): (removing.ALL_HOLLOW["rows"], removing.HOLLOW_AND_ABOVE["rows"]),
+    ("EXPIRED", "of_tenant"): ("", removing.OF_TENANT),
+    ("FIND_BY_METADATA", "after"): ("", queries.AFTER_CHECKPOINT),
+    ("LOAD_BY_METADATA", "after"): ("", queries.AFTER_CHECKPOINT),
+    ("LOAD_NEWEST_OF_EACH", "after"): ("", queries.AFTER_THREAD),
+    ("INDEX_PENDING", "locking"): ("", queries.SKIP_LOCKED["locking"]),
+    **{("_SEARCH", name): tuple(one.get(name, "") for one in _SEARCHES) for name in _SEARCHES[1]},
+    ("_SEARCH", "bound"): ("", " LIMIT 5"),
+    ("_SEARCH", "waiting"): ("", queries._WAITING),
+    ("ESTIMATE", "range"): (*estimates.RANGES.values(), estimates.BEGINNING),
+    **{("", name): (_ALL.pieces[name], _SOME.pieces[name]) for name in _ALL.pieces},
+    ("TAGGED_LATELY", "step"): (_STEPS[0].pieces["step"],),
+    ("_THREADS", "step"): tuple(step.pieces["step"] for step in _STEPS),
+    ("", "within"): ("", _WITHIN.condition),
+    ("_THREADS", "fits"): ("", thread_pages._NEWEST_HAS + thread_pages._AT_LEAST),
+    ("_THREADS", "counted"): ("step", "candidates", "candidates", "step"),
+    ("COPY_ROWS", "copied_payload"): (moving.SHIFTED["copied_payload"], "c.payload"),
+}
