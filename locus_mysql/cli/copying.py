@@ -246,7 +246,7 @@ def copy_records(arguments: argparse.Namespace, source: str, target: str, option
 
     async def run(progress: Progress) -> None:
         async with Database(read) as source_database, Database(write) as target_database:
-            goal = writing.target(head_of(records), overwrite=arguments.overwrite)
+            goal = writing.target(head_of(records), overwrite=arguments.overwrite, verify=arguments.verify)
             await copy_family(records, source_database, goal, target_database, report, progress.advance)
 
     with Progress(f"{reading.noun}s") as progress:

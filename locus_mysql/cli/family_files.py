@@ -262,7 +262,6 @@ def _write_lines(
             with Progress(f"{report.noun}s") as progress:
                 report.notify = progress.notify
                 await transfer(FamilyPages(source, database, after), writer, report, advance=progress.advance)
-        writer.finish()
 
     asyncio.run(run())
 

@@ -256,13 +256,6 @@ SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continu
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
 """
 
-# Replace the payload of a copied row, which was encrypted for another thread.
-REPLACE_PAYLOAD = """
-UPDATE {checkpoints} c
-   SET c.payload = %s
- WHERE c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
-"""
-
 # Rewriting the states of a thread: read them as stored, and insert rows with the same seqs.
 THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
@@ -386,7 +379,6 @@ class MaintenanceStatements(Statements):
         outcome_query: Statement,
         *,
         shift: int,
-        encrypted: bool,
     ) -> tuple[Statement, ...]:
         """Copy a thread; undo the batch if the source does not exist, or `outcome_query` finds a row.
 
@@ -399,10 +391,7 @@ class MaintenanceStatements(Statements):
             ttl_us: The time to live of the copy.
             outcome_query: Finds whether the copy was made.
             shift: See `Sealing.shift`.
-            encrypted: Whether payloads are copied as they are, as `replace_payload` follows.
         """
-        payload = "c.payload" if encrypted else shifted("c.payload")
-        shifts = (shift,) if encrypted else (shift, shift)
         held = self._text(SOURCE_HELD, outcome_query=outcome_query.sql)
         return (
             Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
@@ -412,12 +401,8 @@ class MaintenanceStatements(Statements):
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),
             Statement(self._text(COPY_INTO_LEASED), (source, ttl_us, tenant, destination)),
             Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
-            Statement(self._text(COPY_ROWS, payload=payload), (destination, *shifts, tenant, source)),
+            Statement(self._text(COPY_ROWS, payload=shifted("c.payload")), (destination, shift, shift, tenant, source)),
         )
-
-    def replace_payload(self, tenant: str, thread_id: str, seq: int, token: bytes, payload: bytes) -> Statement:
-        """Replace the payload of a row."""
-        return Statement(self._text(REPLACE_PAYLOAD), (payload, tenant, thread_id, seq, token))
 
     def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Query[ThreadId]:
         """Ids of threads with a checkpoint whose oldest message is from before a time."""

@@ -9,7 +9,6 @@ from .inspection import InspectionStatements
 from .ledger import GraphLedger
 from .loading import LoadingStatements
 from .measuring import MeasuringStatements
-from .moving import MovingStatements
 from .pieces import PIECES
 from .previews import PreviewStatements
 from .removing import RemovingStatements
@@ -67,8 +66,3 @@ class GraphDialect(Dialect):
     def measuring(self) -> MeasuringStatements:
         """Counting and measuring."""
         return MeasuringStatements(self._pieces)
-
-    @cached_property
-    def moving(self) -> MovingStatements:
-        """Reading and writing whole checkpoints, for exports and imports."""
-        return MovingStatements(self._pieces)

@@ -8,7 +8,6 @@ from ..dialect import Dialect
 from .inspection import InspectionStatements
 from .ledger import TranscriptLedger
 from .maintenance import MaintenanceStatements
-from .moving import MovingStatements
 from .pieces import PIECES
 from .reading import ReadingStatements
 from .tables import table_names, transcript_schema
@@ -44,11 +43,6 @@ class TranscriptDialect(Dialect):
     def maintenance(self) -> MaintenanceStatements:
         """Counting transcripts, and those that have expired."""
         return MaintenanceStatements(self._pieces)
-
-    @cached_property
-    def moving(self) -> MovingStatements:
-        """Reading and writing transcripts with all columns, for export and import."""
-        return MovingStatements(self._pieces)
 
     @cached_property
     def inspection(self) -> InspectionStatements:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
-from ...dialect import Statement
 from ...dialect.checkpoints.maintenance import SequencedRow, WholeRow
 from ...dialect.checkpoints.saving import NewRow
+from ...dialect.checkpoints.tables import Kind
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
+from ...records.moving import Moving, copy_thread
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
-from .coding.delta import PAYLOAD, Lineage, encode_delta, extend, seal_payload
+from .coding.delta import Lineage, encode_delta, extend, seal_payload
 from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
 from .state_rows import assemble_rows, chain_of, check_row, row_seal
+from .tables import tables
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
@@ -44,50 +46,37 @@ class WholeThreads:
     def copy(self, tenant: str, source: str, destination: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints; False if there is none. One round trip; states stay on the server.
 
-        With encryption there are two, and the states pass through this process, as each is bound to its thread.
+        With encryption there are several, and the rows pass through this process, as each is bound to its thread.
 
         Raises:
             ThreadExists: The destination has checkpoints. Nothing was changed.
-            Unavailable: Another process wrote to an encrypted thread during every attempt.
+            VersionConflict: An encrypted thread was written to whenever it was read. Nothing was changed.
         """
         check_thread_id(source)
         check_thread_id(destination)
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
-        if not self._context.sealing.is_on:
+        try:
+            if self._context.sealing.is_on:
+                config = self._context.config.model_copy(update={"tenant": tenant})
+                kind = cast("Kind", self._sql.schema.family)
+                rows = Moving(
+                    tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser), config
+                )
+                return (yield from copy_thread(rows, source, destination, config.ttl_s, version=os.urandom(16)))
             return (yield from self._copy(tenant, source, destination))
-        for _ in range(_REWRITES):
-            rows = yield from fetch(self._sql.maintenance.read_thread(tenant, source))
-            if not rows:
-                return False
-            if (yield from self._copy(tenant, source, destination, rows)):
-                return True
-        raise Unavailable(f"Thread {source!r} was saved during every attempt; try again when nothing writes to it.")
+        finally:
+            self._cache.forget((tenant, destination))
 
-    def _copy(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow] = ()) -> Operation[bool]:
-        """Copy a thread once.
-
-        Args:
-            tenant: The tenant of both threads.
-            source: The thread.
-            destination: The copy.
-            rows: The thread's rows, if they are encrypted. Nothing is copied if the thread was written to since.
-        """
+    def _copy(self, tenant: str, source: str, destination: str) -> Operation[bool]:
         token = os.urandom(16)
         outcome_query = self._sql.ledger.find(tenant, token)
         before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
-        shift = before.shift(after)
-        unchanged: tuple[Statement, ...] = ()
-        if rows:
-            lock = self._sql.threads.lock_unchanged(tenant, source, os.urandom(16), rows[0].version)
-            unchanged = (lock, self._sql.threads.guard(outcome_query))
         try:
             yield Batch.of(
-                unchanged,
                 self._sql.maintenance.copy_thread(
-                    tenant, source, destination, self._ttl_us, outcome_query, shift=shift, encrypted=bool(rows)
+                    tenant, source, destination, self._ttl_us, outcome_query, shift=before.shift(after)
                 ),
-                tuple(self._resealed(tenant, source, destination, rows)),
                 self._sql.ledger.record(tenant, token),
                 outcome_query=outcome_query,
             )
@@ -99,21 +88,7 @@ class WholeThreads:
             ) from None
         except Outdated:
             return False
-        finally:
-            self._cache.forget((tenant, destination))
         return True
-
-    def _resealed(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow]) -> Iterator[Statement]:
-        """Yield the statements that encrypt copied payloads for their new thread."""
-        before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
-        tokens = {row.seq: row.token for row in rows}
-        for row in rows:
-            if row.payload:
-                base = () if row.base_seq in (None, row.seq) else (tokens.get(row.base_seq, b""),)
-                what = f"Checkpoint row {row.seq} of thread {source!r}"
-                payload = before.open(row.payload, what, PAYLOAD, row.token, *base)
-                sealed = after.seal(payload.kind, (payload.body,), PAYLOAD, row.token, *base)
-                yield self._sql.maintenance.replace_payload(tenant, destination, row.seq, row.token, sealed)
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.

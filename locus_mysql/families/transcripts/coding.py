@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from ...dialect.transcripts.moving import MovedItem
 from ...dialect.transcripts.pieces import RowKey, encrypted_identity
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...dialect.transcripts.writing import HeaderRow
@@ -39,9 +38,6 @@ DICTIONARY = (
 )
 
 _FRAMING = Framing(DICTIONARY, range(160, 65_537))
-
-#: An item as a statement returns it.
-AnyItem: TypeAlias = StoredItem | MovedItem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -122,7 +118,7 @@ def seal_content(sealing: Sealing, item_id: bytes | None, seq: int, framed: Fram
     return sealing.seal(*framed, "content", *_identity(sealing, item_id, seq))
 
 
-def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
+def open_content(sealing: Sealing, row: StoredItem, what: str) -> bytes:
     """Return the JSON text of a stored item.
 
     Args:

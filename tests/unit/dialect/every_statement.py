@@ -25,7 +25,6 @@ from locus_mysql.dialect.memu.statements import MemuStatements
 from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
-from locus_mysql.dialect.transcripts.moving import MovingStatements
 from locus_mysql.dialect.working.statements import WorkingDialect
 
 #: The dialect of each folder in ``dialect``.
@@ -56,8 +55,8 @@ SAMPLES: Mapping[type, Any] = {
     RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
 
-#: Methods left out: a helper with a template as argument, and one whose arguments are the columns of a row.
-LEFT_OUT = {MemoryStatements.over_keys, MovingStatements.create}
+#: Methods left out: a helper with a template as argument.
+LEFT_OUT = {MemoryStatements.over_keys}
 
 
 def sample(declared: Any, *, full: bool) -> Any:

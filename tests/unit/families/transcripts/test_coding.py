@@ -1,4 +1,4 @@
-"""Stored forms of transcripts: formats that must never change, checks of names, ids as threads, lines of exports."""
+"""Stored forms of transcripts: formats that must never change, checks of names, ids as threads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.transcripts.coding import DICTIONARY, encode_content, row_key, unframe
 from locus_mysql.families.transcripts.inspection import key_of_thread, thread_id_of
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
-from locus_mysql.families.transcripts.transfer import line_of, record_of
 from locus_mysql.families.transcripts.writing import ITEMS_LIMIT, PlannedWrite, WritingOperations
-from locus_mysql.runtime.checksummed_jsonl import content_of
 from locus_mysql.runtime.sealing import Opened, Sealing
 
 KEY = TranscriptKey("test", "project", "session")
@@ -69,26 +67,6 @@ def test_another_id_names_no_transcript(thread_id: str) -> None:
 def test_a_key_that_does_not_fit_is_refused(key: TranscriptKey) -> None:
     with pytest.raises(InvalidInput):
         row_key("default", key)
-
-
-def test_a_record_is_read_from_its_line_equal() -> None:
-    names = {"kind": "k", "collection": "", "name": "n", "part": "p"}
-    time = "2026-01-02T03:04:05.000006Z"
-    for fields in (
-        {"seq": 3, "id": None, "content": ["\ud800", float("inf"), 2**70], "created_at": time},
-        {
-            "revision": 1,
-            "tag": "t",
-            "scope": None,
-            "state": {"b": 1, "a": 2},
-            "created_at": time,
-            "expires_at": None,
-            "last_seq": 7,
-        },
-    ):
-        record = record_of({**names, **fields})
-        again = content_of(line_of(record), 2, constants=True)
-        assert again == {**names, **fields}
 
 
 def test_a_write_is_checked_before_anything_is_sent() -> None:
