@@ -94,12 +94,12 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="load each checkpoint on both sides and compare, also those that were present",
+        help="compare all that was copied or present on both sides",
     )
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --family: replace items and records that differ in the target (leave them alone)",
+        help="with --family: replace threads, items and others that differ in the target (leave them alone)",
     )
 
 

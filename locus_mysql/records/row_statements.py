@@ -52,7 +52,10 @@ SELECT COUNT(*)
 INSERT = SQL("INSERT INTO {TABLE} ({WRITTEN}) VALUES [rows: ({VALUES})]")
 
 #: The same for rows that an earlier attempt may have written.
-PUT = SQL("INSERT INTO {TABLE} ({WRITTEN}) VALUES [rows: ({VALUES})] AS fresh ON DUPLICATE KEY UPDATE {ASSIGNMENTS}")
+PUT = SQL(
+    "INSERT INTO {TABLE} ({WRITTEN}) VALUES [rows: ({VALUES})] AS fresh ON DUPLICATE KEY UPDATE {FROM_FRESH}",
+    oceanbase="INSERT INTO {TABLE} ({WRITTEN}) VALUES [rows: ({VALUES})] ON DUPLICATE KEY UPDATE {FROM_VALUES}",
+)
 
 #: The rows of some owners. The primary key begins with the link.
 REMOVE = SQL("DELETE FROM {TABLE} WHERE (tenant, {PLAIN_LINK}) IN (:links)")
@@ -164,6 +167,7 @@ class TableStatements:
         table, owner = self.table, tables.owner
         name, owners = f"`{tables.names[table.role]}`", f"`{tables.names[owner.role]}`"
         read = self.names[: len(self.names) - len(self.bases)]
+        others = [one for one in self.written if one not in ("tenant", *table.key)]
         bases = [f"{one.base} AS base_{one.column}" for one in table.sealed if one.base]
         pieces = {
             "TABLE": name,
@@ -175,7 +179,8 @@ class TableStatements:
             "PLAIN_LINK": _each("{}", tables.link),
             "WRITTEN": _each("{}", self.written),
             "VALUES": _each(":{}", self.written),
-            "ASSIGNMENTS": _each("{0} = fresh.{0}", [one for one in self.written if one not in ("tenant", *table.key)]),
+            "FROM_FRESH": _each("{0} = fresh.{0}", others),
+            "FROM_VALUES": _each("{0} = VALUES({0})", others),
             "CHOSEN": " AND ".join(f"{name}.{one} = chosen.{one}" for one in ("tenant", *table.key)),
             "ORDER": _each(f"{name}.{{}}", table.key),
             "SIZE": " + ".join(f"COALESCE(LENGTH(o.{one.column}), 0)" for one in table.sealed) or "0",

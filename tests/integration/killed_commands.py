@@ -12,7 +12,10 @@ _KILLED = """
 import os, signal, sys
 from locus_mysql.records import moving
 from locus_mysql.transfer import family_pages, jsonl, part_file
+from locus_mysql.families.registry import register_family
 from locus_mysql.cli.main import main
+from tests.integration.families.toys import ToyFamily
+register_family(ToyFamily())
 what, at, items, *arguments = sys.argv[1:]
 calls = 0
 

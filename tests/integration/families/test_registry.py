@@ -127,13 +127,13 @@ def test_a_toy_family_is_exported_and_imported(config: MySQLConfig, run: Run, tm
     assert run("import", file, "--tenant", "acme") == "Imported 2 rows.\n"
     assert run("import", file, "--tenant", "acme") == "Imported 0 rows, 2 already present.\n"
     copy = ("copy", "--family", "toys", "--from", "mysql", "--to", f"{dsn_of(config)}?tenant=umbrella")
-    assert run(*copy) == "2 rows copied.\n" or run(*copy)
+    assert run(*copy) == "Copied 2 rows.\n"
     assert "toys     2 of tenant 'acme', family toys\n" in run("health", "--tenant", "acme")
 
 
 def test_a_selection_that_the_family_does_not_support_is_refused(config: MySQLConfig, tmp_path: Path, run: Run) -> None:
     fill(config)
-    assert cli.main(["export", str(tmp_path / "toys.jsonl"), "--family", "toys", "--pattern", "b*"]) == 1
+    assert cli.main(["export", str(tmp_path / "toys.jsonl"), "--family", "toys", "--since", "2026-01-01"]) == 1
 
 
 async def test_an_endpoint_of_it_answers_without_its_tables_and_creates_none(

@@ -14,6 +14,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Query, Schema, Statement
 from locus_mysql.dialect import ledger as ledgers
 from locus_mysql.dialect.dialect import Dialect
+from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.template import Statements, placeholders
 from locus_mysql.engine.operation import Batch, Operation, fetch
@@ -33,6 +34,7 @@ TOYS = """(
   tenant VARCHAR(128) NOT NULL,
   name   VARCHAR(128) NOT NULL,
   broken BOOLEAN      NOT NULL,
+  version BINARY(16)  NOT NULL,
   crc    INT UNSIGNED NOT NULL,
   PRIMARY KEY (tenant, name)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
@@ -62,11 +64,15 @@ def toy_schema(table_prefix: str) -> Schema:
 COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
 
 PUT = """
-INSERT INTO {toys} (tenant, name, broken, crc) VALUES (%s, %s, %s, %s) AS new
+INSERT INTO {toys} (tenant, name, broken, version, crc) VALUES (%s, %s, %s, UUID_TO_BIN(UUID()), %s) AS new
     ON DUPLICATE KEY UPDATE {changes}
 """
-REPLACES = "broken = new.broken, crc = new.crc"
+REPLACES = "broken = new.broken, version = new.version, crc = new.crc"
 KEEPS = "name = {toys}.name"
+
+PUT_WHEELS = "INSERT INTO {wheels} (tenant, name, wheel, content) VALUES {rows}"
+
+WHEELS_OF = "SELECT wheel, content FROM {wheels} WHERE tenant = %s AND name = %s ORDER BY wheel"
 
 FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({names})"
 
@@ -82,6 +88,11 @@ class ToyRow(NamedTuple):
     name: str
     broken: int
     crc: int
+
+
+class WheelRow(NamedTuple):
+    wheel: int
+    content: bytes
 
 
 class CountRow(NamedTuple):
@@ -104,6 +115,16 @@ class ToyStatements(Statements):
         """Write a toy. An existing one is replaced, or kept."""
         text = self._text(PUT, changes=REPLACES if replace else self._text(KEEPS))
         return Statement(text, (tenant, name, int(broken), checksum_of(tenant, name, broken)))
+
+    def put_wheels(self, tenant: str, name: str, wheels: Sequence[bytes]) -> Statement:
+        """Add the wheels of a toy, sealed."""
+        rows = [(tenant, name, number, content) for number, content in enumerate(wheels)]
+        text = self._text(PUT_WHEELS, rows=placeholders(len(rows), "(%s, %s, %s, %s)"))
+        return Statement(text, tuple(value for row in rows for value in row))
+
+    def wheels(self, tenant: str, name: str) -> Query[WheelRow]:
+        """Read the wheels of a toy."""
+        return Query(self._text(WHEELS_OF), (tenant, name), row=WheelRow)
 
     def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
         """Read the toys with these names."""
@@ -162,12 +183,23 @@ class ToyOperations:
         self.sql = ToyDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
-    def put(self, name: str, *, broken: bool = False, replace: bool = True) -> Operation[None]:
+    def wheels(self, name: str) -> Operation[list[bytes]]:
+        rows = yield from fetch(self.sql.toys.wheels(self._tenant, name))
+        sealing = self._sealing.of(self._tenant, name)
+        return [bytes(sealing.open(row.content, "A wheel", "content", row.wheel).body) for row in rows]
+
+    def put(
+        self, name: str, *, broken: bool = False, replace: bool = True, wheels: Sequence[bytes] = ()
+    ) -> Operation[None]:
         name, token = check_name(name), os.urandom(16)
         ledger = self.sql.ledger
+        sealing = self._sealing.of(self._tenant, name)
+        sealed = [sealing.seal(b"\x01", (one,), "content", number) for number, one in enumerate(wheels)]
         yield Batch.of(
             self.sql.toys.put(self._tenant, name, broken, replace=replace),
+            (self.sql.toys.put_wheels(self._tenant, name, sealed),) if sealed else (),
             ledger.record(self._tenant, token),
             outcome_query=ledger.find(self._tenant, token),
         )
@@ -236,6 +268,8 @@ def tables(table_prefix: str) -> Tables:
             key=("name",),
             seal=Seal("crc", lambda sealing, row: sealing.checksum("row", row["name"], int(row["broken"]))),
             noun="toy",
+            version=("version",),
+            named="name",
             expires="",
         ),
         (Part("wheels", key=("name", "wheel"), sealed=(Sealed("content", "content", row=("wheel",)),), noun="wheel"),),
@@ -261,6 +295,9 @@ class ToyFamily:
 
     def transfer(self, config: MySQLConfig) -> RowTransfer:
         return RowTransfer(tables(config.table_prefix), config)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        return tables(config.table_prefix).encrypted_columns()
 
     def inspection(self, config: MySQLConfig) -> None: ...
 
