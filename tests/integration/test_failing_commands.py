@@ -62,7 +62,9 @@ def test_a_command_that_fails_gives_the_reason_and_shows_no_password(
     }[failure]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOCUS_MYSQL_RETRY_DEADLINE_S", "1")
-    (file := tmp_path / "FILE").write_text('{"format":"locus-mysql threads 1","family":"agents"}\n')
+    (file := tmp_path / "FILE").write_text(
+        '{"format":"locus-mysql rows 1","family":"agents","layout":1}\n{"end":{"items":0}}\n'
+    )
     for command, arguments in ARGUMENTS.items():
         if arguments is None or (command == "serve" and failure in {"nobody there", "no such host"}):
             continue  # `serve` waits for an unreachable database

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import Database, MySQLConfig
+from locus_mysql import Database, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli.main import main
 from locus_mysql.families.checkpoints import tables as checkpoints
 from locus_mysql.families.graphs import tables as graphs
@@ -512,3 +512,12 @@ def test_an_expired_owner_is_left_out_and_makes_room(
     code, _, errors = run("import", str(file), "--tenant", "acme")
     assert code == 1
     assert "was left out: it has expired" in errors
+
+
+def test_words_of_imported_states_are_found(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    fill(config, "dicts", "one")
+    file = str(tmp_path / "rows")
+    assert run("export", file, "--family", "dicts")[0] == 0
+    assert run("import", file, "--tenant", "acme")[0] == 0
+    with SyncCheckpointStore(config.model_copy(update={"tenant": "acme"})) as store:
+        assert {hit["thread_id"] for hit in store.search("Zanzibar", 20)} == {"one"}
