@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.families.inspection.cursors import to_cursor
+from locus_mysql.families.inspection.sources import to_cursor
 from locus_mysql.inspection.inspector import Inspector
 
 from .agents import prose

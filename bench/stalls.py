@@ -27,11 +27,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from locus_mysql.server.api.endpoints import api_endpoints
-from locus_mysql.server.callers import Caller
-from locus_mysql.server.health import health_endpoints
-from locus_mysql.server.locus import locus_endpoints
-from locus_mysql.server.pages.endpoints import pages_group
+from locus_mysql import Database
+from locus_mysql.server.application import create_app
 from locus_mysql.server.tokens import new_token
 
 from .database import fresh_database
@@ -193,12 +190,9 @@ class Asking:
 
 def operations() -> list[tuple[str, str]]:
     """Return every operation of the service: method and template."""
-    anyone = Caller("anyone", "default", may_write=True)
-    api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=True)]
-    pages = pages_group(None, anyone).endpoints
-    return [*((one.method, one.template) for one in api), ("GET", "/openapi.json")] + [
-        (one.method, one.template) for one in pages
-    ]
+    with Database("mysql://nobody@localhost/nowhere", driver="pymysql") as database:
+        groups = create_app(database, vacuum=True).state.groups
+    return [(one.method, one.template) for group in groups for one in group.endpoints]
 
 
 def in_order(keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

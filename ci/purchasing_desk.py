@@ -17,7 +17,7 @@ from locus_mysql.families.memories.store import MemoryStore
 from locus_mysql.families.working.records import TaskState
 from locus_mysql.families.working.store import WorkingMemory
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
-from locus_mysql.integrations.locus.dicts import AgentDictOperations, AgentDicts
+from locus_mysql.integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 #: The graph's threads: one that waits, one that failed, and one that is done.

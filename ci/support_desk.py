@@ -10,7 +10,7 @@ from locus_mysql import Database
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.families.memories.store import MemoryStore
 from locus_mysql.families.working.store import WorkingMemory
-from locus_mysql.integrations.locus.dicts import AgentDictOperations, AgentDicts
+from locus_mysql.integrations.locus.agent_states import AgentDictOperations, AgentDicts
 
 #: The main thread, and the thread with a branch.
 THREAD = "support-48213-anna.lindqvist"

@@ -13,6 +13,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from .dsn import parse_dsn, split_hosts
 from .errors import ConfigError
+from .extras import DEFAULT_DRIVER, default_driver
 from .keywords import ConnectionKeywords, Keywords, StoreKeywords
 from .options import NOT_EMBEDDED, ConnectionOptions, Endpoint, PasswordFunction, StoreOptions
 from .suggestions import did_you_mean
@@ -66,8 +67,10 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         if dsn is not None and self._whole and "database" not in {*from_dsn, *options}:
             raise ConfigError(_NO_DATABASE)
         given = {**from_dsn, **options}
-        if self._whole and given.get("embedded") is not None and "driver" not in given:
-            options["driver"] = _EMBEDDED_DRIVER
+        if self._whole and "driver" not in given:
+            driver = default_driver() if given.get("embedded") is None else _EMBEDDED_DRIVER
+            if driver != DEFAULT_DRIVER:
+                options["driver"] = driver
         try:
             super().__init__(**{**from_dsn, **options})
         except ValidationError as error:
@@ -158,7 +161,7 @@ def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_input=False, include_url=False, include_context=False):
         option = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
+        message = problem["msg"].removeprefix("Value error, ").rstrip(".")
         if problem["type"] == "extra_forbidden":
             known = sorted(MySQLConfig.model_fields)
             message = f"there is no such option.{did_you_mean(option, known)} Known: {', '.join(known)}"

@@ -115,7 +115,10 @@ def _dsn_options(url: SplitResult, port: int | None, known: Collection[str], *, 
             if not re.fullmatch(_SQLALCHEMY_OPTIONS[name], _decode(value)):
                 raise ConfigError(f"The DSN's {name} must be utf8mb4's, which all text here has; leave it out.")
             continue
-        if name in _NOT_IN_QUERY or name not in known:
+        if name in _NOT_IN_QUERY:
+            where = "before the host, mysql://user:password@host" if name == "password" else "as a keyword"
+            raise ConfigError(f"The DSN cannot have {name} after '?'; give it {where}.")
+        if name not in known:
             accepted = sorted({*known} - _NOT_IN_QUERY)
             hint = did_you_mean(name, accepted)
             raise ConfigError(f"The DSN has an unknown option {name!r}.{hint} Known: {', '.join(accepted)}.")

@@ -224,10 +224,8 @@ class ThreadBusy(LocusMySQLError, TimeoutError):
         self.wait_s = wait_s
 
     def __str__(self) -> str:
-        return (
-            f"Another caller has the turn on thread {self.thread_id!r}, and kept it for {self.wait_s:g} s. Try again, "
-            "or raise wait_s."
-        )
+        kept = f", and kept it for {self.wait_s:g} s" if self.wait_s else ""
+        return f"Another caller has the turn on thread {self.thread_id!r}{kept}. Try again, or raise wait_s."
 
 
 class TurnLost(LocusMySQLError):

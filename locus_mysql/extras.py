@@ -1,6 +1,44 @@
-"""The command that installs an extra of this package, for messages: `install_command`."""
+"""The extras of this package: `install_command`, and which client libraries are installed."""
 
 from __future__ import annotations
+
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+
+#: The module of each driver's client library.
+CLIENT_LIBRARIES = {
+    "mysql-connector": "mysql.connector",
+    "aiomysql": "aiomysql",
+    "pymysql": "pymysql",
+    "asyncmy": "asyncmy",
+}
+
+#: The driver of a configuration that names none.
+DEFAULT_DRIVER = "mysql-connector"
+
+
+def installed_drivers() -> list[str]:
+    """Return the drivers whose libraries are installed. Imports none of them."""
+    return [driver for driver, module in CLIENT_LIBRARIES.items() if is_installed(module)]
+
+
+def default_driver() -> str:
+    """Return the driver of a configuration that names none: the only installed one if the default's is missing."""
+    if is_installed(CLIENT_LIBRARIES[DEFAULT_DRIVER]):
+        return DEFAULT_DRIVER
+    drivers = installed_drivers()
+    if "aiomysql" in drivers:  # which depends on PyMySQL, and uses it where calls block
+        drivers.remove("pymysql")
+    return drivers[0] if len(drivers) == 1 else DEFAULT_DRIVER
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported. Imports neither it nor its package."""
+    package, _, below = module.partition(".")
+    found = find_spec(package)
+    if found is None or not below:
+        return found is not None
+    return PathFinder.find_spec(module, found.submodule_search_locations) is not None
 
 
 def install_command(extra: str) -> str:

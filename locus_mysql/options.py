@@ -13,9 +13,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from .encryption import Encryption
 from .errors import ConfigError
+from .extras import CLIENT_LIBRARIES, DEFAULT_DRIVER
 
-#: The drivers of this package. `register_driver` adds others.
-DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -83,9 +82,10 @@ class ConnectionOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
 
     driver: Annotated[str, Field(min_length=1)] = _option(
-        "mysql-connector",
-        "`mysql-connector`, `aiomysql`, `pymysql`, `asyncmy`, or a name given to `register_driver`.",
-        suggested=DRIVERS,
+        DEFAULT_DRIVER,
+        "`mysql-connector`, `aiomysql`, `pymysql`, `asyncmy`, or a name given to `register_driver`. If none is named, "
+        "the default's library is not installed and exactly one other is, that one is used.",
+        suggested=tuple(CLIENT_LIBRARIES),
     )
     host: Annotated[str, Field(min_length=1, max_length=255)] = _option(
         "localhost", "Host name or address of the server."

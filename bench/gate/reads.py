@@ -40,9 +40,6 @@ CALLS: dict[str, Callable[[CheckpointStore, CheckpointStore], Awaitable[Any]]] =
     "query_by_metadata, none found": lambda s, _: s.query_by_metadata(_KEY, "nobody"),
     "search": lambda s, _: s.search(fill.RARE_WORD),
     "save under an id of another process": lambda _, s: s.save("long", _state(LONG + 3), "c150"),
-    "threads_page": lambda s, _: s.threads_page(20),
-    "list_with_metadata_page": lambda s, _: s.list_with_metadata_page(20),
-    "query_by_metadata_page, half of all": lambda s, _: s.query_by_metadata_page("channel", fill.CHANNELS[0], 20),
     "estimate_count": lambda s, _: s.estimate_count(),
 }
 

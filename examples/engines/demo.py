@@ -16,11 +16,11 @@ from urllib.parse import quote
 from locus_mysql import MySQLCheckpointer, copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.dialect.working.tables import working_schema
 from locus_mysql.embedded import stop_server
 from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
+from locus_mysql.families.working.statements.tables import working_schema
 
 from ..agents.agents import ASK_NAME
 from ..database import own_tables

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.dialect.working.tables import working_schema
+from locus_mysql.families.working.statements.tables import working_schema
 from locus_mysql.families.working.storages.fallback import FallbackStorage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage

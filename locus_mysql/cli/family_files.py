@@ -35,9 +35,8 @@ from .arguments import (
     notify,
     options_of,
 )
-from .existing import existing_families
 from .progress import Progress
-from .tables import family_name
+from .tables import existing_families, family_name
 
 #: The name of a file that stands for the standard output or input.
 STANDARD_STREAM = "-"

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from .. import __version__
 from ..errors import AuthenticationFailed, DriverMissing, LocusMySQLError, Unavailable
 from ..signals import StopRequested, stop_signals_raise
-from .arguments import FAILED, WRONG, Parser, WrongArgument, notify
-from .pipes import PIPE_CLOSED, discard
+from .arguments import FAILED, PIPE_CLOSED, WRONG, Parser, WrongArgument, discard, notify
 
 #: The variable by which a shell asks argcomplete to complete a command line.
 COMPLETES = "_ARGCOMPLETE"
@@ -27,174 +26,72 @@ class Command(NamedTuple):
     """A command. Its module is imported when the command is used, as each command needs other parts of the package.
 
     Args:
-        module: A module of this folder.
+        module: A module of this folder; its function ``add_NAME`` adds the command's arguments to a parser.
         run: The name of the function that runs it.
-        add_arguments: The name of the function that adds its arguments to a parser.
         summary: One line of help.
-        group: The heading under which the help lists it; one of `GROUPS`.
     """
 
     module: str
     run: str
-    add_arguments: str
     summary: str
-    group: str
 
 
-#: The headings of the help, in its order.
-LOOK, MOVE, TABLES, RUN = "look at what is stored, and delete it", "move data", "tables", "run and maintain"
-GROUPS = (LOOK, MOVE, TABLES, RUN)
-
-
-COMMANDS = {
-    "serve": Command(
-        "serving",
-        "serve",
-        "add_serve",
-        "run the HTTP service, and the inspector in the browser, until Ctrl-C",
-        RUN,
-    ),
-    "token": Command(
-        "serving",
-        "token",
-        "add_token",
-        "create a token for the HTTP service",
-        RUN,
-    ),
-    "schema": Command(
-        "tables",
-        "schema",
-        "add_schema",
-        "print the statements that create the tables, for a migration",
-        TABLES,
-    ),
-    "grants": Command(
-        "tables",
-        "grants",
-        "add_grants",
-        "print the GRANT statements that an account needs",
-        TABLES,
-    ),
-    "migrate": Command(
-        "migrating",
-        "migrate",
-        "add_migrate",
-        "upgrade the tables of an older version, or show what that would do",
-        TABLES,
-    ),
-    "copy": Command(
-        "copying",
-        "copy",
-        "add_copy",
-        "copy threads from Locus' checkpointers or LangGraph's savers, or the records of any tables",
-        MOVE,
-    ),
-    "export": Command(
-        "family_files",
-        "export_records",
-        "add_export",
-        "export the records of any tables to a file of JSON lines",
-        MOVE,
-    ),
-    "import": Command(
-        "family_files",
-        "import_file",
-        "add_import",
-        "import such a file",
-        MOVE,
-    ),
-    "vacuum": Command(
-        "maintenance",
-        "vacuum",
-        "add_vacuum",
-        "remove threads that were not saved for some days, old checkpoints of the others, and expired items",
-        RUN,
-    ),
-    "reencrypt": Command(
-        "reencryption",
-        "reencrypt_rows",
-        "add_reencrypt",
-        "encrypt stored rows with the active key: after a rotation of keys, or for the first time",
-        TABLES,
-    ),
-    "embed": Command(
-        "embedding",
-        "embed_items",
-        "add_embed",
-        "embed items of long-term memory that have no embedding of a store's model",
-        TABLES,
-    ),
-    "threads": Command(
-        "inspection.threads",
-        "threads",
-        "add_threads",
-        "list the threads saved to last, with their age, checkpoints and size",
-        LOOK,
-    ),
-    "show": Command(
-        "inspection.show",
-        "show",
-        "add_show",
-        "show a conversation, now or at a checkpoint or a time",
-        LOOK,
-    ),
-    "history": Command(
-        "inspection.show",
-        "history",
-        "add_history",
-        "list the checkpoints of a thread",
-        LOOK,
-    ),
-    "diff": Command(
-        "inspection.diff",
-        "diff",
-        "add_diff",
-        "show what changed between two checkpoints of a thread",
-        LOOK,
-    ),
-    "search": Command(
-        "inspection.search",
-        "search",
-        "add_search",
-        "find messages that contain words",
-        LOOK,
-    ),
-    "stats": Command(
-        "inspection.stats",
-        "stats",
-        "add_stats",
-        "show how much is stored, and the largest threads with their growth",
-        LOOK,
-    ),
-    "memories": Command(
-        "inspection.memories",
-        "run_memories",
-        "add_memories",
-        "list, show or delete items of long-term memory",
-        LOOK,
-    ),
-    "session": Command(
-        "inspection.sessions",
-        "run_session",
-        "add_session",
-        "list, show or end sessions of working memory",
-        LOOK,
-    ),
-    "rm": Command(
-        "inspection.rm",
-        "rm",
-        "add_rm",
-        "delete a thread or a checkpoint, after confirmation",
-        LOOK,
-    ),
-    "health": Command(
-        "maintenance",
-        "health",
-        "add_health",
-        "check whether the server responds, accepts writes and has the tables",
-        RUN,
-    ),
+#: The commands, by the headings under which the help lists them.
+GROUPS = {
+    "look at what is stored, and delete it": {
+        "threads": Command(
+            "inspection.threads", "threads", "list the threads saved to last, with their age, checkpoints and size"
+        ),
+        "show": Command("inspection.show", "show", "show a conversation, now or at a checkpoint or a time"),
+        "history": Command("inspection.show", "history", "list the checkpoints of a thread"),
+        "diff": Command("inspection.show", "diff", "show what changed between two checkpoints of a thread"),
+        "search": Command("inspection.threads", "search", "find messages that contain words"),
+        "stats": Command(
+            "inspection.threads", "stats", "show how much is stored, and the largest threads with their growth"
+        ),
+        "memories": Command("inspection.records", "run_records", "list, show or delete items of long-term memory"),
+        "session": Command("inspection.records", "run_records", "list, show or end sessions of working memory"),
+        "rm": Command("inspection.threads", "rm", "delete a thread or a checkpoint, after confirmation"),
+    },
+    "move data": {
+        "copy": Command(
+            "copying",
+            "copy",
+            "copy threads from Locus' checkpointers or LangGraph's savers, or the records of any tables",
+        ),
+        "export": Command("family_files", "export_records", "export the records of any tables to a file of JSON lines"),
+        "import": Command("family_files", "import_file", "import such a file"),
+    },
+    "tables": {
+        "schema": Command("tables", "schema", "print the statements that create the tables, for a migration"),
+        "grants": Command("tables", "grants", "print the GRANT statements that an account needs"),
+        "migrate": Command(
+            "rewriting", "migrate", "upgrade the tables of an older version, or show what that would do"
+        ),
+        "reencrypt": Command(
+            "rewriting",
+            "reencrypt_rows",
+            "encrypt stored rows with the active key: after a rotation of keys, or for the first time",
+        ),
+        "embed": Command(
+            "rewriting", "embed_items", "embed items of long-term memory that have no embedding of a store's model"
+        ),
+    },
+    "run and maintain": {
+        "serve": Command("serving", "serve", "run the HTTP service, and the inspector in the browser, until Ctrl-C"),
+        "token": Command("serving", "token", "create a token for the HTTP service"),
+        "vacuum": Command(
+            "maintenance",
+            "vacuum",
+            "remove threads that were not saved for some days, old checkpoints of the others, and expired items",
+        ),
+        "health": Command(
+            "maintenance", "health", "check whether the server responds, accepts writes and has the tables"
+        ),
+    },
 }
+
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -279,7 +176,7 @@ def parser(chosen: Collection[str]) -> Parser:
             module = import_module(f".{command.module}", __package__)
             added.allow_abbrev = False
             added.set_defaults(command=getattr(module, command.run), failed=FAILED)
-            getattr(module, command.add_arguments)(added)
+            getattr(module, f"add_{name}")(added)
     return made
 
 
@@ -288,10 +185,9 @@ def _listing() -> str:
     width = min(shutil.get_terminal_size().columns, 120)
     first = max(map(len, COMMANDS)) + 4
     lines = ["The memory of AI agents in MySQL."]
-    for group in GROUPS:
-        lines += ["", f"{group}:"]
-        for name, command in COMMANDS.items():
-            if command.group == group:
-                wrapped = textwrap.wrap(command.summary, max(20, width - first))
-                lines += [f"  {name:<{first - 2}}{wrapped[0]}", *(" " * first + more for more in wrapped[1:])]
+    for heading, commands in GROUPS.items():
+        lines += ["", f"{heading}:"]
+        for name, command in commands.items():
+            wrapped = textwrap.wrap(command.summary, max(20, width - first))
+            lines += [f"  {name:<{first - 2}}{wrapped[0]}", *(" " * first + more for more in wrapped[1:])]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..dialect.server_roles import GROUP_CONSISTENCY
+from ..dialect.server_roles import GROUP, GROUP_CONSISTENCY
 from ..drivers.wire.session import warning_about
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.operation import fetch
@@ -32,11 +32,10 @@ from .arguments import (
     add_prefix,
     add_tenant,
     options_of,
+    sanitize,
 )
-from .existing import existing_families
-from .pages import pages
-from .sanitize import sanitize
-from .tables import add_family
+from .inspection.command import pages
+from .tables import add_family, existing_families
 
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +163,8 @@ async def _server(database: Database) -> dict[str, Any]:
     began = time.monotonic()
     await engine.run(operations.health_check())
     answer_ms = (time.monotonic() - began) * 1000
-    groups = [row.consistency for row in await engine.run(fetch(GROUP_CONSISTENCY))]
+    grouped = any(row[0] for row in await engine.run(fetch(GROUP)))  # else the plugin is only installed
+    groups = [row.consistency for row in await engine.run(fetch(GROUP_CONSISTENCY))] if grouped else []
     return {
         "version": str(found["server_version"]),
         "endpoints": list(map(str, config.endpoints)),
@@ -172,7 +172,7 @@ async def _server(database: Database) -> dict[str, Any]:
         "warning": warning_about(str(found["server_version"])),
         "answer_ms": round(answer_ms, 3),
         "read_only": bool(found["read_only"]),
-        "group_consistency": groups[0] if groups else None,
+        "group_consistency": next(iter(groups), None),
     }
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..runtime.counting import counted
 from ..runtime.transfer import TransferReport
-from .arguments import notify
-from .sanitize import sanitize
+from .arguments import notify, sanitize
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

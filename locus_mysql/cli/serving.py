@@ -384,7 +384,7 @@ def _logs_of(arguments: argparse.Namespace) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {
             "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
-            "json": {"()": "locus_mysql.server.json_logs.JsonFormatter"},
+            "json": {"()": "locus_mysql.server.requests.JsonFormatter"},
         },
         "handlers": {"standard error": {"class": "logging.StreamHandler", "formatter": form}},
         "root": {"handlers": ["standard error"], "level": "WARNING"},

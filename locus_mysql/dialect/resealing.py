@@ -49,6 +49,9 @@ class SealedColumn:
         name: The name under which its bytes are bound to it.
         has_seal: Whether its bytes have a seal of their own, encrypted or not (`Sealing.seal`). If not, ``checksum``
             covers them (`Sealing.encrypt`).
+        seal: The column with the seal of a row in clear text, whose bytes the server reads, so that they are stored
+            without it; NULL in an encrypted row. See `to_columns` of `runtime/sealing.py`.
+        kind: The format of such bytes.
         base: The expression of what identifies the row that it builds on; empty if rows do not build on each other.
         cleared: Other columns, which hold clear text of rows from before encryption.
         dropped: Further columns that are set to NULL whenever the bytes are replaced.
@@ -69,6 +72,8 @@ class SealedColumn:
     column: str
     name: str
     has_seal: bool = False
+    seal: str = ""
+    kind: bytes = b""
     base: str = ""
     cleared: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -83,7 +88,7 @@ class SealedColumn:
     def columns(self) -> tuple[str, ...]:
         """The columns of a row that are read, the encrypted one last, and ``base`` before it."""
         owner = self.owner if self.owner_table is None else self.owner_table.link
-        checksum = () if self.checksum is None else ("checksum",)
+        checksum = (self.seal,) if self.seal else () if self.checksum is None else ("checksum",)
         named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *checksum))
         base = ("base",) if self.base else ()
         return (*(name for name in named if name != self.column), *base, self.column)
@@ -148,6 +153,8 @@ class ResealingStatements(Statements):
 
     def __init__(self, column: SealedColumn) -> None:
         owner = column.owner_table
+        clear = (*column.cleared, *([column.seal] if column.seal else []))
+        same = f" AND {column.seal} <=> %s" if column.seal else " AND checksum = %s" if column.checksum else ""
         super().__init__(
             {
                 "table": f"`{column.table}`",
@@ -155,14 +162,14 @@ class ResealingStatements(Statements):
                 "column": column.column,
                 "columns": ", ".join(f"{column.base} AS base" if name == "base" else name for name in column.columns),
                 "this": " AND ".join(f"{name} = %s" for name in column.key),
-                "clear": " OR ".join(f"{name} IS NOT NULL" for name in column.cleared) or "FALSE",
+                "clear": " OR ".join(f"{name} IS NOT NULL" for name in clear) or "FALSE",
                 "HEADER": str(HEADER_CHARACTERS if column.is_text else HEADER_BYTES),
                 "emptied": f"`{column.emptied}`",
                 "owner": ", ".join(column.owner),
                 "owner_table": f"`{owner.table}`" if owner else "",
                 "owner_key": ", ".join(owner.key) if owner else "",
                 "link": ", ".join(owner.link) if owner else "",
-                "same": " AND checksum = %s" if column.checksum else "",
+                "same": same,
                 "this_row": " AND ".join(f"t.{name} = %s" for name in column.key),
                 "this_owner": " AND ".join(f"o.{name} = %s" for name in owner.key) if owner else "",
                 "same_link": " AND ".join(f"t.{name} = o.{name}" for name in owner.link) if owner else "",
@@ -170,6 +177,7 @@ class ResealingStatements(Statements):
             }
         )
         self._column = column
+        self._clear = clear
 
     def page(self, after: RowKey, limit: int) -> Statement:
         """Return the next rows: their keys, the beginnings of their bytes, and whether they have other clear text.
@@ -232,11 +240,13 @@ class ResealingStatements(Statements):
         """
         names = [
             f"{self._column.column} = %s",
-            *(f"{name} = NULL" for name in (*self._column.cleared, *self._column.dropped)),
+            *(f"{name} = NULL" for name in (*self._clear, *self._column.dropped)),
         ]
         key = tuple(row[name] for name in self._column.key)
         params: tuple[Param, ...] = (content, *key, digest)
-        if self._column.checksum is not None:
+        if self._column.seal:
+            params = (*params, row[self._column.seal])
+        elif self._column.checksum is not None:
             names.append("checksum = %s")
             params = (content, self._column.checksum(row, content), *key, digest, row["checksum"])
         replacement = Statement(self._text(REPLACE, assignments=", ".join(names)), params)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import log
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 from zlib import crc32
 
 from .like import like
 from .schema import NeededIndex
-from .statement import Param
 from .variants import OCEANBASE
 
 Parser: TypeAlias = Literal["default", "ngram"]
@@ -35,10 +35,10 @@ FEW_TEXTS = 1_000
 _INDEXED_LENGTH: dict[Parser, int] = {"default": 3, "ngram": 2}
 
 # A word that the index would not contain, because it is too short or too long, is not found in texts either.
-INDEXED_LENGTH = "CHAR_LENGTH(%s) BETWEEN @@innodb_ft_min_token_size AND @@innodb_ft_max_token_size"
-NGRAM_LENGTH = "CHAR_LENGTH(%s) >= @@ngram_token_size"
-OCEANBASE.instead_of(INDEXED_LENGTH, "%s IS NOT NULL")
-OCEANBASE.instead_of(NGRAM_LENGTH, "%s IS NOT NULL")
+INDEXED_LENGTH = "BETWEEN @@innodb_ft_min_token_size AND @@innodb_ft_max_token_size"
+NGRAM_LENGTH = ">= @@ngram_token_size"
+OCEANBASE.instead_of(INDEXED_LENGTH, ">= 0")
+OCEANBASE.instead_of(NGRAM_LENGTH, ">= 0")
 
 _PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 
@@ -102,138 +102,117 @@ def pieces_of(alias: str, table: str) -> dict[str, str]:
         table: Its role.
     """
     rows = f"{{{table}}}"
-    alone = f"(SELECT MIN(tenant) FROM {rows}) = %s AND (SELECT MAX(tenant) FROM {rows}) = %s"  # noqa: S608
-    few = f"(SELECT COUNT(*) FROM (SELECT 1 FROM {rows} WHERE tenant = %s LIMIT {FEW_TEXTS + 1}) AS own) <= {FEW_TEXTS}"  # noqa: S608
-    columns = f"({alias}.tenant_word, {alias}.search_text)"
-    matches = f"MATCH {columns} AGAINST (IF({alone}, %s, IF({few}, %s, %s)) IN BOOLEAN MODE)"
-    by_index = f"(({alone}) OR NOT {few})"  # whether the words themselves were searched for in the index
-    given = "%s IS NOT NULL AND "
-    OCEANBASE.instead_of(
-        matches,
-        f"({given * 2}MATCH ({alias}.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND {given * 2}%s IS NOT NULL)",
-    )
-    OCEANBASE.instead_of(by_index, f"({given * 2}%s IS NOT NULL)")
+    own_rows = f"SELECT 1 FROM {rows} WHERE tenant = :tenant LIMIT {FEW_TEXTS + 1}"  # noqa: S608
+    by_index = "(({ALONE}) OR NOT {FEW_TEXTS})"
+    OCEANBASE.instead_of(by_index, "TRUE")
     return {
-        "MATCHES": matches,
+        "ALONE": f"(SELECT MIN(tenant) FROM {rows}) = :tenant AND (SELECT MAX(tenant) FROM {rows}) = :tenant",  # noqa: S608
+        "FEW_TEXTS": f"(SELECT COUNT(*) FROM ({own_rows}) AS own) <= {FEW_TEXTS}",  # noqa: S608
+        # Whether the words themselves were searched for in the index.
         "BY_INDEX": by_index,
         "INDEXED_LENGTH": INDEXED_LENGTH,
         "NGRAM_LENGTH": NGRAM_LENGTH,
-        "PHRASE": phrase_in(f"{alias}.search_text"),
-        "PENDING_PHRASE": phrase_in(f"{alias}.pending_text"),
+        "PHRASE": _phrase_in(f"{alias}.search_text"),
+        "PENDING_PHRASE": _phrase_in(f"{alias}.pending_text"),
     }
 
 
-def phrase_in(column: str) -> str:
-    """Return a condition that a text contains whole words one after another. Its parameter is their LIKE pattern."""
+def _phrase_in(column: str) -> str:
+    """Return the condition that a text contains whole words one after another, up to their LIKE pattern."""
     # To ICU, joiners as in Persian belong to words; not to `parts_of` and to the index.
-    condition = f"CONCAT(' ', REGEXP_REPLACE({column}, '[\\\\W\\\\u200c\\\\u200d]+', ' '), ' ') LIKE %s"
-    OCEANBASE.instead_of(condition, "%s IS NOT NULL")
+    condition = f"CONCAT(' ', REGEXP_REPLACE({column}, '[\\\\W\\\\u200c\\\\u200d]+', ' '), ' ') LIKE"
+    OCEANBASE.instead_of(condition, "TRUE OR '' =")
     return condition
 
 
-class Condition(NamedTuple):
-    """A condition with its parameters."""
-
-    sql: str
-    params: tuple[Param, ...]
+@lru_cache(maxsize=128)
+def _matches(alias: str, number: int | None) -> str:
+    """Return the condition that a text may contain all words of a part; without a number, those of any part."""
+    of = "" if number is None else str(number)
+    condition = (
+        f"MATCH ({alias}.tenant_word, {alias}.search_text)"
+        f" AGAINST (IF({{ALONE}}, :words{of}, IF({{FEW_TEXTS}}, :own, :among{of})) IN BOOLEAN MODE)"
+    )
+    OCEANBASE.instead_of(condition, f"MATCH ({alias}.search_text) AGAINST (:words{of} IN NATURAL LANGUAGE MODE)")
+    return condition
 
 
 class WordSearch:
-    """The pieces of a statement that ranks the texts with any part of a query.
+    """The pieces and parameters of a statement that ranks the texts with any part of a query.
 
     Its expression ``found`` has a column ``holds0``, ``holds1``, … for each part, unless there is only one. The
-    family's pieces include those of `pieces_of`.
+    family's pieces include those of `pieces_of`, and the statement has the parameter ``tenant``.
 
     Args:
         tenant: The tenant.
         parts: See `parts_of`; at least one.
         parser: The parser of the index.
-        text: The column of indexed texts.
-        pending: That of texts not yet indexed.
+        alias: The alias of the table with the columns ``search_text`` and ``pending_text``.
     """
 
-    def __init__(self, tenant: str, parts: Sequence[str], parser: Parser, text: str, pending: str) -> None:
-        self._tenant = tenant
-        self._parser = parser
-        self._parts = parts
-        self._text = text
-        self._numbers = range(len(parts) if len(parts) > 1 else 0)
-        pending_parts = [self._in_text(part, pending, "{PENDING_PHRASE}") for part in parts]
-        indexed, pending_any = self._indexed(), _any(pending_parts)
-        flags = _flags([self._contained(parts[n]) for n in self._numbers])
-        pending_flags = _flags([pending_parts[n] for n in self._numbers])
+    def __init__(self, tenant: str, parts: Sequence[str], parser: Parser, alias: str) -> None:
+        self._ngram = parser == "ngram"
+        self._alias = alias
+        several = [*enumerate(parts)] if len(parts) > 1 else []
+        indexed = "{matches}" if several else f"({{matches}} AND {self._verified(0, parts[0])})"
+        pending = [self._contains(number, part, "pending_text") for number, part in enumerate(parts)]
         #: ``{flags}``, ``{indexed}`` and ``{having}`` select indexed texts, ``{pending_flags}`` and ``{pending}`` texts
         #: that are not indexed yet; ``{weights}`` is joined to ``found``, of whose rows ``{score}`` is the score.
         self.pieces = {
-            "flags": flags.sql,
-            "indexed": indexed.sql,
-            "having": self._having(),
-            "pending_flags": pending_flags.sql,
-            "pending": pending_any.sql,
-            "weights": self._weights(),
-            "score": self._score(),
+            "flags": "".join(f", {self._contained(number, part)} AS holds{number}" for number, part in several),
+            "indexed": indexed,
+            "having": f"\n  HAVING {' OR '.join(f'holds{number}' for number, _ in several)}" if several else "",
+            "pending_flags": "".join(f", {pending[number]} AS holds{number}" for number, _ in several),
+            "pending": f"({' OR '.join(pending)})",
+            "weights": _weights(len(several)),
+            "score": _score(len(several)),
+            "matches": _matches(alias, None),
+            **{f"matches{number}": _matches(alias, number) for number, _ in several},
         }
-        #: The parameters of ``{flags}{indexed}``, and of ``{pending_flags}{pending}``.
-        self.params = (*flags.params, *indexed.params)
-        self.pending_params = (*pending_flags.params, *pending_any.params)
+        own = f"+{_word_of(tenant)}*"
+        words = [self._boolean(part, parser) for part in parts]
+        #: The parameters of the pieces, besides ``tenant``.
+        self.values = {"own": own, "words": _any_of(words), "among": self._among(own, words)}
+        for number, part in enumerate(parts):
+            self.values |= {
+                f"words{number}": _any_of(words[number : number + 1]),
+                f"among{number}": self._among(own, words[number : number + 1]),
+                f"part{number}": part,
+                f"like{number}": like(f"*{part}*"),
+                f"phrase{number}": like(f"* {part} *"),
+            }
 
-    def _indexed(self) -> Condition:
-        """Return the condition that an indexed text contains the only part, or may contain one of several."""
-        matches = self._matches(self._parts)
-        return matches if self._numbers else _both(matches, self._verified(self._parts[0]))
+    def _boolean(self, part: str, parser: Parser) -> str:
+        """Return the words of a part, all of which a text must contain, for a search of the index."""
+        return " ".join(f'+"{word}"' if self._ngram else f"+{word}" for word in _indexed_words(part, parser))
 
-    def _having(self) -> str:
-        """Return the condition on ``found`` that a text contains a part, where the index alone does not show it."""
-        return f"\n  HAVING {' OR '.join(f'holds{n}' for n in self._numbers)}" if self._numbers else ""
+    def _among(self, own: str, words: Sequence[str]) -> str:
+        """Return the words of any part in texts with the tenant's own word. To ngram each word is a phrase."""
+        return own if self._ngram else _any_of([f"{own} {some}" for some in words])
 
-    def _weights(self) -> str:
-        weights = (f"LN(1 + COUNT(*) * 1e0 / GREATEST(SUM(holds{n}), 1)) AS weight{n}" for n in self._numbers)
-        return f", (SELECT {', '.join(weights)} FROM found) AS held" if self._numbers else ""  # noqa: S608 - constants
-
-    def _score(self) -> str:
-        if not self._numbers:
-            return "1e0"
-        held = " + ".join(f"found.holds{n} * held.weight{n}" for n in self._numbers)
-        return f"({held}) / ({' + '.join(f'held.weight{n}' for n in self._numbers)})"
-
-    def _matches(self, parts: Sequence[str]) -> Condition:
-        """Return the condition that a text may contain all words of any of the parts."""
-        own, ngram = f"+{_word_of(self._tenant)}*", self._parser == "ngram"
-        words = [
-            " ".join(f'+"{word}"' if ngram else f"+{word}" for word in _indexed_words(part, self._parser))
-            for part in parts
-        ]
-        alone = " ".join(f"({some})" for some in words)
-        # To the parser ngram each word is a phrase.
-        among = own if ngram else " ".join(f"({own} {some})" for some in words)
-        return Condition("{MATCHES}", (self._tenant, self._tenant, alone, self._tenant, own, among))
-
-    def _contained(self, part: str) -> Condition:
+    def _contained(self, number: int, part: str) -> str:
         """Return the condition that an indexed text contains a part: 0 or 1."""
-        verified = self._verified(part)
-        if self._parser == "ngram":
-            return verified
-        matches = self._matches([part])
-        return _both(matches._replace(sql=f"{matches.sql} > 0"), verified)
+        verified = self._verified(number, part)
+        return verified if self._ngram else f"({{matches{number}}} > 0 AND {verified})"
 
-    def _verified(self, part: str) -> Condition:
+    def _verified(self, number: int, part: str) -> str:
         """Return the condition that a text contains a part, if the index says that it may."""
-        contains = self._in_text(part, self._text, "{PHRASE}")
-        if self._parser == "ngram" or not _is_word(part):
+        contains = self._contains(number, part, "search_text")
+        if self._ngram or not _is_word(part):
             return contains
-        beside = (part, self._tenant, self._tenant, self._tenant, like(f"*{part}*"), *contains.params)
         # The index ignores a word that is too long, and then all texts of the tenant match.
-        return Condition(
-            f"({{INDEXED_LENGTH}} AND ({{BY_INDEX}} OR ({self._text} LIKE %s AND {contains.sql})))", beside
-        )
+        compared = f"({self._alias}.search_text LIKE :like{number} AND {contains})"
+        return f"(CHAR_LENGTH(:part{number}) {{INDEXED_LENGTH}} AND ({{BY_INDEX}} OR {compared}))"
 
-    def _in_text(self, part: str, column: str, phrase: str) -> Condition:
-        if self._parser == "ngram":
-            if " " in part:
-                return Condition(f"({phrase})", (like(f"*{part}*"),))
-            return Condition(f"({{NGRAM_LENGTH}} AND {column} LIKE %s)", (part, like(f"*{part}*")))
-        within = Condition(f"({phrase})", (like(f"* {part} *"),))
-        return _both(Condition("{INDEXED_LENGTH}", (part,)), within) if _is_word(part) else within
+    def _contains(self, number: int, part: str, column: str) -> str:
+        """Return the condition that a text contains a part, by the text alone."""
+        phrase = "{PHRASE}" if column == "search_text" else "{PENDING_PHRASE}"
+        if self._ngram and " " in part:
+            return f"({phrase} :like{number})"
+        if self._ngram:
+            return f"(CHAR_LENGTH(:part{number}) {{NGRAM_LENGTH}} AND {self._alias}.{column} LIKE :like{number})"
+        within = f"({phrase} :phrase{number})"
+        return f"(CHAR_LENGTH(:part{number}) {{INDEXED_LENGTH}} AND {within})" if _is_word(part) else within
 
 
 def parts_of(query: str) -> list[str]:
@@ -286,21 +265,21 @@ def excerpt(text: str, offset: int, radius: int = 80) -> str:
     return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")
 
 
-def _any(conditions: Sequence[Condition]) -> Condition:
-    sql = " OR ".join(condition.sql for condition in conditions)
-    return Condition(f"({sql})", tuple(param for condition in conditions for param in condition.params))
+def _weights(parts: int) -> str:
+    """Return the expression with the weight of each part, joined to ``found``."""
+    weights = (f"LN(1 + COUNT(*) * 1e0 / GREATEST(SUM(holds{n}), 1)) AS weight{n}" for n in range(parts))
+    return f", (SELECT {', '.join(weights)} FROM found) AS held" if parts else ""  # noqa: S608 - constants
 
 
-def _flags(conditions: Sequence[Condition]) -> Condition:
-    """Return the columns of ``found`` that show which parts a text contains."""
-    return Condition(
-        "".join(f", {condition.sql} AS holds{number}" for number, condition in enumerate(conditions)),
-        tuple(param for condition in conditions for param in condition.params),
-    )
+def _score(parts: int) -> str:
+    if not parts:
+        return "1e0"
+    held = " + ".join(f"found.holds{n} * held.weight{n}" for n in range(parts))
+    return f"({held}) / ({' + '.join(f'held.weight{n}' for n in range(parts))})"
 
 
-def _both(one: Condition, other: Condition) -> Condition:
-    return Condition(f"({one.sql} AND {other.sql})", (*one.params, *other.params))
+def _any_of(words: Sequence[str]) -> str:
+    return " ".join(f"({some})" for some in words)
 
 
 def _word_of(tenant: str) -> str:

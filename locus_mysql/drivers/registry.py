@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from ..errors import ConfigError, DriverMissing
-from ..extras import install_command
+from ..extras import CLIENT_LIBRARIES, install_command, installed_drivers, is_installed
 from ..suggestions import did_you_mean
 from .interface import Driver
 from .libraries.aiomysql import AiomysqlDriver
@@ -13,10 +11,6 @@ from .libraries.asyncmy import AsyncmyDriver
 from .libraries.mysql_connector import MySQLConnectorDriver
 from .libraries.pymysql import PyMySQLDriver
 
-#: The drivers of this package, and the module of each that must be installed.
-_LIBRARIES = {
-    driver.name: driver.library for driver in (MySQLConnectorDriver, AiomysqlDriver, PyMySQLDriver, AsyncmyDriver)
-}
 _drivers: dict[str, Driver] = {
     driver.name: driver for driver in (MySQLConnectorDriver(), AiomysqlDriver(), PyMySQLDriver(), AsyncmyDriver())
 }
@@ -46,8 +40,8 @@ def find_driver(name: str) -> Driver:
             "register_driver adds others."
         )
     library = getattr(driver, "library", None)
-    if _LIBRARIES.get(name) == library and not _is_installed(library):
-        installed = [other for other, module in _LIBRARIES.items() if _is_installed(module)]
+    if name in CLIENT_LIBRARIES and CLIENT_LIBRARIES[name] == library and not is_installed(CLIENT_LIBRARIES[name]):
+        installed = installed_drivers()
         advice = (
             f"Installed: {', '.join(installed)}; to use it, set driver={installed[0]!r}, or "
             f"?driver={installed[0]} in the DSN."
@@ -56,10 +50,3 @@ def find_driver(name: str) -> Driver:
         )
         raise DriverMissing(f"The library of driver {name!r} is not installed. Run {install_command(name)}. {advice}")
     return driver
-
-
-def _is_installed(module: str | None) -> bool:
-    try:
-        return module is None or find_spec(module) is not None
-    except (ImportError, ValueError):  # the parent package is missing, or is not a package
-        return False

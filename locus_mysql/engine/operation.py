@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -44,7 +44,7 @@ class Batch:
     @classmethod
     def of(
         cls,
-        *steps: Statement | tuple[Statement, ...],
+        *steps: Statement | Sequence[Statement],
         outcome_query: Statement | None = None,
         lock: tuple[str | bytes, ...] = (),
     ) -> Batch:

@@ -20,7 +20,7 @@ from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
-    from .inspection.growth import Growth
+    from .inspection.memory_records import Growth
     from .inspection.sources import ThreadChanges, ThreadSource
 
 

@@ -17,7 +17,7 @@ from ..engine.operation import Batch, Operation, fetch
 from ..engine.retry import next_page
 from ..errors import CorruptCheckpoint, EncryptionError
 from ..runtime.database import Database
-from ..runtime.sealing import Sealing, Value, no_support, of_text, sealed_by, to_text, with_keys
+from ..runtime.sealing import Sealing, Value, no_support, of_columns, of_text, sealed_by, to_text, with_keys
 from .family import EncryptsColumns
 from .registry import families, find_family
 from .word_indexes import warn_of_clear_words
@@ -191,6 +191,8 @@ class _Resealing:
         """Return the statements that encrypt a row anew; none, and a message, if the row cannot be decrypted."""
         column = self._column
         content = _bytes(row[column.column], is_text=column.is_text)
+        if column.seal and row[column.seal] is not None:
+            content = of_columns(column.kind, row[column.column], row[column.seal])
         key = tuple(row[name] for name in column.key)
         what = f"Row {key!r} of table {column.table!r}"
         if column.owner_table is not None:

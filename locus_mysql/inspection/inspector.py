@@ -18,8 +18,7 @@ from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..families.family import Counts, Family, ShowsGrowth
 from ..families.inspection.conversation import messages_of, part_of_conversation
-from ..families.inspection.growth import Growth
-from ..families.inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
+from ..families.inspection.memory_records import Growth, ItemHit, ItemRow, ItemView, NamespaceRow
 from ..families.inspection.records import (
     CheckpointRow,
     Difference,

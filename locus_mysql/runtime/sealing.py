@@ -132,12 +132,12 @@ class Sealing:
         pieces = tuple(pieces)
         return b"".join((kind, _CHECKSUM.pack(self._checksum(kind, pieces, column, row)), *pieces))
 
-    def open(self, stored: bytes, what: str, column: str, *row: Value) -> Opened:
+    def open(self, stored: bytes, what: object, column: str, *row: Value) -> Opened:
         """Return the content of stored bytes.
 
         Args:
             stored: The bytes.
-            what: The name of the row, for errors.
+            what: The name of the row, for errors; only they turn it into text.
             column: The name of the column.
             row: What identifies the row, as for `seal`.
 
@@ -152,7 +152,7 @@ class Sealing:
             raise _damaged(what, "it is empty")
         return Opened(content[:1], memoryview(content)[1:])
 
-    def verify(self, stored: bytes, what: str, column: str, *row: Value) -> Opened:
+    def verify(self, stored: bytes, what: object, column: str, *row: Value) -> Opened:
         """Return the content of bytes that were sealed without encryption, whether there are keys or not.
 
         Raises:
@@ -194,12 +194,12 @@ class Sealing:
         sealed: bytes = cipher.encrypt(nonce, content, self._covered(header, column, row))
         return b"".join((header, nonce, sealed))
 
-    def decrypt(self, stored: bytes, what: str, column: str, *row: Value) -> bytes:
+    def decrypt(self, stored: bytes, what: object, column: str, *row: Value) -> bytes:
         """Return the content of bytes that `encrypt` returned.
 
         Args:
             stored: The bytes.
-            what: The name of the row, for errors.
+            what: The name of the row, for errors; only they turn it into text.
             column: The name of the column.
             row: The identity of the row.
 
@@ -252,7 +252,7 @@ class Sealing:
         own = [hmac.digest(encryption.key(key_id), _DIGESTS, "sha256") for key_id in key_ids]
         return [hmac.digest(key, place, "sha256")[: len(digest)] for key in own]
 
-    def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[Value]) -> bytes:
+    def _decrypted(self, key: bytes, stored: bytes, what: object, column: str, row: Iterable[Value]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()
         header_bytes = 2 + stored[1]
         nonce_end = header_bytes + _NONCE_BYTES
@@ -277,7 +277,7 @@ class Sealing:
         return checksum ^ _checksum_of_owner(self._owner_key)
 
 
-def unverified(stored: bytes, what: str) -> Opened:
+def unverified(stored: bytes, what: object) -> Opened:
     """Return the content of bytes that are not encrypted, or of their beginning, without comparing the checksum.
 
     Raises:
@@ -290,7 +290,7 @@ def unverified(stored: bytes, what: str) -> Opened:
     return Opened(stored[:1], memoryview(stored)[1 + CHECKSUM_BYTES :])
 
 
-def _damaged(what: str, reason: str) -> CorruptCheckpoint:
+def _damaged(what: object, reason: str) -> CorruptCheckpoint:
     return CorruptCheckpoint(f"{what} cannot be read back: {reason}. Restore it from a backup, or delete it.")
 
 
@@ -334,6 +334,29 @@ def of_text(text: str) -> bytes:
         except ValueError:
             pass
     return text.encode("utf-8", "surrogatepass")
+
+
+def to_columns(sealed: bytes) -> tuple[str, int | None]:
+    """Return sealed text for a column that the server reads, and the seal for a column beside it.
+
+    Encrypted bytes become base64, and have no seal beside them.
+    """
+    if sealed[:1] == SEALED:
+        return to_text(sealed), None
+    return sealed[1 + CHECKSUM_BYTES :].decode("utf-8", "surrogatepass"), _CHECKSUM.unpack_from(sealed, 1)[0]
+
+
+def of_columns(kind: bytes, text: str, seal: int | None) -> bytes:
+    """Return the sealed bytes of two columns; see `to_columns`.
+
+    Args:
+        kind: The format of the content, if it is not encrypted.
+        text: The text.
+        seal: The seal beside it; None if it is encrypted.
+    """
+    if seal is None:
+        return of_text(text)
+    return b"".join((kind, _CHECKSUM.pack(seal), text.encode("utf-8", "surrogatepass")))
 
 
 def content_digest(content: bytes, secret: bytes | None, *place: str) -> str:

@@ -68,7 +68,7 @@ class Telemetry:
             operation: The operation; its name is that of the method.
             engine: The engine that runs it.
         """
-        name: str = getattr(operation, "__name__", "call")
+        name = getattr(operation, "__name__", "call").lstrip("_")
         began = perf_counter()
         ending = ""
         try:

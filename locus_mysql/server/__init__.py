@@ -1,8 +1,8 @@
 """The HTTP service and the inspector in the browser, as one ASGI application: `create_app`.
 
 Imports `inspection` and the layers below; only this layer imports Starlette and Uvicorn. Public names are imported
-when first used, as the command that creates a token needs no web server. Begin with `application`, then `requests` and
-`dispatching`; `api` has the JSON endpoints, `pages` the inspector, `locus` the endpoints of Locus' own client.
+when first used, as the command that creates a token needs no web server. Begin with `application`, then `requests`,
+`routing` and `dispatching`; `api` has the JSON endpoints, `pages` the inspector.
 """
 
 from importlib import import_module

@@ -18,23 +18,20 @@ from ..drivers.registry import find_driver
 from ..errors import ConfigError
 from ..families.memories.embedding import EmbedFunction
 from ..runtime.database import Database, share
-from .api.endpoints import api_endpoints
-from .api.openapi import openapi_endpoint
-from .authentication import by_header
-from .callers import Caller
-from .dispatching import Dispatcher
-from .health import health_endpoints
-from .hosts import Hosts
+from .access import Hosts, by_header
+from .api import memories, openapi, session_variables, sessions, threads
+from .api.threads import locus_endpoints
+from .dispatching import Dispatcher, Turns
 from .limits import Limits
-from .locus import locus_endpoints
-from .metrics_page import MetricsAccess, metrics_endpoint
-from .pages.endpoints import pages_group
+from .monitoring import HealthProbe, Metrics, MetricsAccess, health_endpoint, metrics_endpoint
+from .pages import common, differences, records, rendering, sign_in, statistics, thread
+from .pages import threads as thread_lists
+from .pages.live import Live
 from .problems import Problem
 from .requests import Requests
-from .routing import Group, explain_no_route, explain_problem
+from .routing import Endpoint, Group, explain_no_route, explain_problem
 from .services import Services
-from .tokens import Tokens
-from .turns import Turns
+from .tokens import Caller, Tokens
 
 
 def create_app(
@@ -95,12 +92,21 @@ def create_app(
     services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims, model=model)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
-    api = [*health_endpoints(authenticate), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
-    described = openapi_endpoint(api, limits, secured=tokens is not None)
-    beside = [] if metrics is None else [metrics_endpoint(metrics)]
+    counting = Metrics(database)
+    api = [
+        health_endpoint(HealthProbe(database), authenticate),
+        *locus_endpoints(),
+        *threads.ENDPOINTS,
+        *(threads.VACUUM if vacuum else ()),
+        *memories.ENDPOINTS,
+        *sessions.ENDPOINTS,
+        *session_variables.ENDPOINTS,
+    ]
+    described = openapi.openapi_endpoint(api, limits, secured=tokens is not None)
+    beside = [] if metrics is None else [metrics_endpoint(counting, metrics)]
     groups = [Group([*api, described, *beside], authenticate)]
     if inspector:
-        groups.append(pages_group(tokens, anyone, cookie_key, sign_outs))
+        groups.append(_pages(sign_in.SignIns(tokens, anyone, cookie_key, sign_outs)))
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
     dispatcher = Dispatcher(limits, Turns(limits.requests, database.config.pool_size))
     app = Starlette(
@@ -110,7 +116,8 @@ def create_app(
         lifespan=_lifespan(services, database if owned else None),
     )
     app.router.redirect_slashes = False
-    app.state.services, app.state.limits, app.state.groups = services, limits, groups
+    app.state.services, app.state.metrics = services, counting
+    app.state.limits, app.state.groups = limits, groups
     return app
 
 
@@ -125,3 +132,23 @@ def _lifespan(services: Services, owned: Database | None) -> Lifespan[Starlette]
             await owned.aclose()
 
     return lifespan
+
+
+def _pages(sign_ins: sign_in.SignIns) -> Group:
+    """Return the group of all pages, for users who have signed in."""
+    rendering.compile_templates()  # before the first request
+    live = Live(sign_ins.authenticate)
+    endpoints = [
+        *thread_lists.PAGES,
+        *thread.PAGES,
+        *differences.PAGES,
+        Endpoint("GET", "/inspect/events", live.events, query=common.EventsQuery),
+        *statistics.PAGES,
+        *records.PAGES,
+        *sign_in.PAGES,
+        Endpoint("GET", "/login", sign_ins.ask, "open", query=common.OnwardQuery),
+        Endpoint("POST", "/login", sign_ins.sign_in, "open", body="form"),
+        Endpoint("POST", "/logout", sign_ins.sign_out, body="form"),
+        *rendering.PAGES,
+    ]
+    return Group(endpoints, sign_ins.authenticate, rendering.explained_as_page)

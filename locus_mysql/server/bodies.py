@@ -1,4 +1,4 @@
-"""Reading a request's body, within limits, and its query."""
+"""Reading bodies and queries of requests, within limits; and JSON responses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 from starlette.requests import Request
+from starlette.responses import Response
 
 from .limits import Limits
 from .problems import Problem, invalid
@@ -193,3 +194,16 @@ def value_of(text: str) -> Any:
 
 def _no_json(constant: str) -> None:
     raise ValueError(constant)
+
+
+def answer(value: Any, status: int = 200) -> Response:
+    """Return a response with a value as JSON: dicts, lists, dataclasses, models; times as ISO 8601 text.
+
+    ``NaN`` and infinities, which a stored state may hold, are written as in JavaScript.
+    """
+    return answer_text(to_json(value, inf_nan_mode="constants"), status)
+
+
+def answer_text(text: bytes, status: int = 200) -> Response:
+    """Return a response with a text that is JSON already."""
+    return Response(text, status, media_type="application/json")

@@ -10,25 +10,39 @@ import asyncio
 import functools
 import math
 import threading
+import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Self, TypeVar
 
 import anyio.to_thread
+from anyio import CapacityLimiter
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..drivers.interface import WATCH, ReadLimitReached
 from ..engine.logs import loggable, loggable_setup
 from ..errors import SetupError
-from .bodies import FORM_BYTES, ClientGone, announces_large, check_no_body, json_of, parsed, query_of, read_body
+from .bodies import (
+    FORM_BYTES,
+    LARGE_BYTES,
+    ClientGone,
+    announces_large,
+    check_no_body,
+    json_of,
+    parsed,
+    query_of,
+    read_body,
+)
 from .limits import Limits
 from .problems import Problem, problem_of, try_later
 from .requests import PIECE_BYTES, REQUESTS
 from .routing import Endpoint, Group, path_of
-from .turns import LargeWork, Turns
 
 T = TypeVar("T")
 
@@ -98,7 +112,6 @@ class Dispatcher:
             return await self._in_time(endpoint.handler(request))
         # A large body is read when its turn has come, as bodies that wait would fill the memory.
         body = None if announces_large(request) else await self._read(request, endpoint)
-        self.turns.accept(tenant, held)
         await self._in_time(self.turns.begin(tenant, held))
         if body is None:
             body = await self._read(request, endpoint)
@@ -187,3 +200,100 @@ def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
     else:
         words = loggable(error)
     REQUESTS.error("Request %s failed: %s", request_id, words)
+
+
+#: Seconds for which large work waits before each step: about as long as a small request takes, so that it need not wait
+#: for a long call each time that it takes Python's lock.
+LET_OTHERS_S = 0.005
+
+
+class Turns:
+    """Limits the requests that are accepted, and the operations in worker threads: for all, and for each tenant.
+
+    Each tenant may have half of both. Further requests are refused; further operations wait.
+
+    Args:
+        requests: The number of requests accepted at once.
+        operations: The number of operations carried out at once, each with a thread and a database connection.
+    """
+
+    def __init__(self, requests: int, operations: int) -> None:
+        self._requests = requests
+        self._operations = CapacityLimiter(operations)
+        self._of_tenant: defaultdict[str, CapacityLimiter] = defaultdict(
+            lambda: CapacityLimiter(max(1, operations // 2))
+        )
+
+    async def begin(self, tenant: str, held: ExitStack) -> None:
+        """Wait until another operation of a tenant may begin; it ends when ``held`` is closed.
+
+        Raises:
+            Problem: Too many requests are in progress, of this tenant or in total.
+        """
+        mine = self._of_tenant[tenant]
+        if _accepted(mine) >= max(1, self._requests // 2):
+            raise try_later("too_many_requests", "Too many of your requests are in progress.", status=429, seconds=1)
+        if sum(map(_accepted, self._of_tenant.values())) >= self._requests:
+            raise try_later("busy", "Too many requests are in progress.", seconds=1)
+        for limiter in (mine, self._operations):
+            await limiter.acquire_on_behalf_of(held)
+            held.callback(limiter.release_on_behalf_of, held)
+
+
+def _accepted(limiter: CapacityLimiter) -> int:
+    """Return the number of requests that wait for a limiter or have passed it."""
+    found = limiter.statistics()
+    return found.borrowed_tokens + found.tasks_waiting
+
+
+class LargeWork:
+    """The work of one request in a worker thread; of large work, one thread at a time uses the processor.
+
+    Python's global lock lets one thread run, and a call that parses or encodes megabytes keeps it throughout. Several
+    threads with such calls would make a small request wait for each of them. A thread that waits for the database lets
+    the next one go on. It is the `CallWatch` of the request's calls.
+
+    Args:
+        lock: The lock that all requests share.
+        most_bytes: The largest answer of the database.
+    """
+
+    def __init__(self, lock: Lock, most_bytes: int) -> None:
+        self._lock = lock
+        self._most_bytes = most_bytes
+        self._received = 0
+        self._is_large = self._has_lock = False
+
+    def go_on(self, size: int) -> None:
+        """Use the processor, for data of this size in bytes. Large work waits for other large work, and a moment."""
+        self._is_large = self._is_large or size > LARGE_BYTES
+        if not self._is_large:
+            return
+        if not self._has_lock:
+            self._has_lock = self._lock.acquire()
+        time.sleep(LET_OTHERS_S)
+
+    def begin(self) -> None:
+        """Let others use the processor, while this thread waits for the database."""
+        self._received = 0
+        if self._has_lock:
+            self._has_lock = False
+            self._lock.release()
+
+    def received(self, size: int) -> None:
+        """Count a piece of the database's answer."""
+        self._received += size
+        if self._received > self._most_bytes:
+            raise ReadLimitReached(self._most_bytes)
+
+    def end(self) -> None:
+        """Go on, with the whole answer."""
+        self.go_on(self._received)
+
+    def __enter__(self) -> Self:
+        self._token = WATCH.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        WATCH.reset(self._token)
+        self.begin()

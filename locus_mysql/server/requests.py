@@ -7,22 +7,23 @@ each segment is decoded on its own; `scope["path"]` then holds the segments perc
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .access import Hosts
 from .bodies import ClientGone, check_head, drain, has_body
-from .hosts import Hosts
 from .problems import Problem
 from .routing import explanation, segments_of
-from .services import services_of
 
 if TYPE_CHECKING:
     from .routing import Endpoint
@@ -142,9 +143,28 @@ def _log(request: Request, status: int, began: float) -> None:
     caller = request.state.caller
     took_s = time.monotonic() - began
     method, template = (request.method, endpoint.template) if endpoint else ("?", "(no endpoint)")
-    services_of(request).metrics.observe(method, template, status, took_s)
+    request.app.state.metrics.observe(method, template, status, took_s)
     name = caller.name if caller else "-"
     values = (method, template, status, took_s * 1000, request.state.request_id, name)
     names = ("method", "path", "status", "duration_ms", "request_id", "caller")
     fields = {FIELDS: dict(zip(names, values, strict=True))}
     REQUESTS.info("%s %s %d in %.1f ms, request %s, caller %s", *values, extra=fields)
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line: time in UTC, level, logger, message, and the values of a request by name."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        content: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        fields = getattr(record, FIELDS, {})
+        content |= {name: round(value, 3) if isinstance(value, float) else value for name, value in fields.items()}
+        if record.exc_info:
+            content["exception"] = self.formatException(record.exc_info)
+        return json.dumps(content, ensure_ascii=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast, get_origin
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_origin
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
@@ -19,13 +19,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..families.family import Family
-from .callers import Caller
-from .json_responses import answer
+from .bodies import answer
 from .problems import Problem, explained, invalid, not_found
 from .services import services_of
+from .tokens import Caller
 
 #: Carries out a request in a worker thread, or, if it is a coroutine function, in the event loop.
 Handler: TypeAlias = Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]
+
+H = TypeVar("H", bound=Handler)
 
 #: Identifies the caller of a request, or raises `Problem`.
 Authenticate: TypeAlias = Callable[[Request], Caller]
@@ -93,6 +95,41 @@ class Endpoint:
         if isinstance(self.without_tables, str):
             raise not_found(self.without_tables)
         return answer(self.without_tables)
+
+
+class Endpoints(list[Endpoint]):
+    """The endpoints of a module. A decorator adds each handler, whose docstring is the summary.
+
+    Args:
+        family: The family whose tables they use; see `Endpoint`.
+    """
+
+    def __init__(self, family: Family | None = None) -> None:
+        super().__init__()
+        self._family = family
+
+    def add(
+        self,
+        method: str,
+        template: str,
+        *,
+        access: Access | None = None,
+        query: type[BaseModel] | None = None,
+        body: type[BaseModel] | Literal["form"] | None = None,
+        answer: Any = None,
+        without_tables: Mapping[str, Any] | str | None = None,
+    ) -> Callable[[H], H]:
+        """Return a decorator that adds an endpoint; see `Endpoint`. By default, only ``GET`` does not need to write."""
+
+        def added(handler: H) -> H:
+            needed: Access = access or ("read" if method == "GET" else "write")
+            summary = (handler.__doc__ or "").partition(".")[0]
+            self.append(
+                Endpoint(method, template, handler, needed, summary, query, body, answer, self._family, without_tables)
+            )
+            return handler
+
+        return added
 
 
 def segments_of(scope: Any) -> list[str]:

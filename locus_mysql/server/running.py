@@ -26,9 +26,9 @@ from ..config import MySQLConfig
 from ..errors import ConfigError, LocusMySQLError, SetupError
 from ..families.checkpoints.store import StoreOperations
 from ..runtime.database import Database
-from .health_probe import PATIENCE_S
-from .hosts import is_loopback
+from .access import is_loopback
 from .limits import Limits
+from .monitoring import PATIENCE_S
 from .services import Services
 
 #: INFO: start and stop of the service. WARNING: the database is unavailable at the start.

@@ -16,10 +16,8 @@ from ..families.memories.store import SyncMemoryStore
 from ..families.working.store import SyncWorkingMemory
 from ..inspection.blocking import SyncInspector
 from ..inspection.inspector import Inspector
-from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
+from ..integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from ..runtime.database import Database
-from .health_probe import HealthProbe
-from .metrics import Metrics
 from .problems import Problem
 
 
@@ -60,13 +58,12 @@ class Services:
         self.stopping = asyncio.Event()
         #: Names of families whose tables are known to exist.
         self._existing: set[str] = set()
-        self.health_probe = HealthProbe(database)
-        self.metrics = Metrics(database)
         self._agents = AgentDictOperations(config)
         self._agents.count_in(database.counters)
         #: By tenant. Their number is limited by the number of tokens.
         self._threads: dict[str, AgentDicts] = {}
         self._inspectors: dict[str, SyncInspector] = {}
+        self._awaited_inspectors: dict[str, Inspector] = {}
         self.inspector(config.tenant)  # imports the families' modules
 
     def tables_exist(self, family: Family) -> bool:
@@ -89,10 +86,9 @@ class Services:
 
     def threads(self, tenant: str) -> AgentDicts:
         """Return the threads of a tenant's agents. All calls share its cache of threads."""
-        threads = self._threads.get(tenant)
-        if threads is None:
-            threads = self._threads[tenant] = AgentDicts(self._agents.of_tenant(tenant), self.database)
-        return threads
+        if tenant not in self._threads:
+            self._threads[tenant] = AgentDicts(self._agents.of_tenant(tenant), self.database)
+        return self._threads[tenant]
 
     def inspector(self, tenant: str) -> SyncInspector:
         """Return the inspector of a tenant. All calls share its statements."""
@@ -105,8 +101,10 @@ class Services:
         return inspector
 
     def awaited_inspector(self, tenant: str) -> Inspector:
-        """Return the inspector of a tenant, for the event loop."""
-        return Inspector(self.database, **self._of(tenant))
+        """Return the inspector of a tenant, for the event loop. All calls share its statements."""
+        if tenant not in self._awaited_inspectors:
+            self._awaited_inspectors[tenant] = Inspector(self.database, **self._of(tenant))
+        return self._awaited_inspectors[tenant]
 
     def memories(self, tenant: str) -> SyncMemoryStore:
         """Return the long-term memories of a tenant."""

@@ -1,4 +1,4 @@
-"""`Tokens`: access tokens and their owners. Only digests are kept.
+"""`Tokens`: access tokens, and the `Caller` that each identifies. Only digests are kept.
 
     [[token]]
     name = "billing agents"
@@ -20,6 +20,7 @@ import secrets
 import time
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -28,7 +29,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ..errors import ConfigError
 from ..runtime.arguments import check_tenant
 from ..runtime.regular_files import read_regular
-from .callers import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request, as its token identifies it.
+
+    Args:
+        name: The name in the token's entry; for the log, never shown to other callers.
+        tenant: The only tenant whose threads, memories and sessions it sees.
+        may_write: Whether it may change them.
+    """
+
+    name: str
+    tenant: str
+    may_write: bool
+
 
 #: INFO: the file of tokens was read again. WARNING: it lists no token any more. ERROR, each minute: it cannot be read,
 #: so the tokens read before stay valid.

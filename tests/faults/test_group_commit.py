@@ -23,10 +23,6 @@ from locus_mysql import (
 from locus_mysql.engine.group_commit import CommitGroup
 from locus_mysql.engine.pool import Pool
 from locus_mysql.errors import VersionConflict
-from locus_mysql.families.graphs import keys
-from locus_mysql.families.graphs.operations import GraphOperations
-from locus_mysql.families.graphs.records import LoadedWrite
-from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.working import SyncWorkingMemory, WorkingMemory
@@ -64,7 +60,6 @@ class Callers:
         )
         self.store, self.memories, self.transcripts, self.saver = (kind(database) for kind in kinds)
         self.session: Any = (WorkingMemory if self.awaited else SyncWorkingMemory)("session", database)
-        self.graphs = GraphOperations(database.config)
         self.threads = ThreadPoolExecutor(CALLS)
 
     @property
@@ -92,7 +87,13 @@ class Callers:
                 checkpoint_id=f"c{number}",
                 checkpoint_data={"said": ["word"] * number},
             ),
-            self._put_writes(number),
+            self.call(
+                self.saver.put_writes,
+                thread_id="thread",
+                checkpoint_id=f"c{number}",
+                task_id="task",
+                writes=[("channel", "yes")],
+            ),
         ]
 
     async def _refused(self) -> str:
@@ -101,12 +102,6 @@ class Callers:
         except VersionConflict:
             return "conflict"
         return "written"
-
-    async def _put_writes(self, number: int) -> None:
-        row = LoadedWrite("task", 0, "channel", "", EncodedValue("json", b'[["channel", "yes"]]'))
-        checkpoint_key = keys.checkpoint_key("default", f"c{number}")
-        write = self.graphs.saving.put_writes("default", "thread", checkpoint_key, "task", [row], replace=True)
-        await self.call(self.saver._run, write)
 
     async def check(self, rounds: int) -> None:
         """Compare what is stored with what was written."""

@@ -167,7 +167,7 @@ async def many_rows(config: MySQLConfig, side: str) -> Any:
             await states.save(f"short {number}", {"n": number}, "only", {"even": True})
         found["checkpoints"] = await states.list_checkpoints("long", 100)
         found["first"] = await states.load("long", found["checkpoints"][-1])
-        found["threads"] = await states.list_threads(), (await states.threads_page()).items, await states.count()
+        found["threads"] = await states.list_threads(), await states.count()
         found["even"] = sorted(
             (one["thread_id"], one["checkpoint_id"]) for one in await states.query_by_metadata("even", True)
         )

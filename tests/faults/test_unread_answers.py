@@ -17,11 +17,11 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncMySQLCheckpointSaver
 from locus_mysql.dialect.checkpoints.tables import table_names
-from locus_mysql.dialect.graphs.tables import table_names as graph_tables
 from locus_mysql.engine.operation import fetch
 from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
+from locus_mysql.families.graphs.statements.tables import table_names as graph_tables
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.memories import writing
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
@@ -29,6 +29,7 @@ from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
+from locus_mysql.records.ledger import FIND
 from locus_mysql.working import SyncWorkingMemory
 
 from ..integration.conftest import MakeConfig
@@ -177,9 +178,7 @@ def run_replaced(stores: Stores) -> int:
     """Replace a checkpoint; return the number of ledger records that detect a repetition of that save."""
     token = os.urandom(16)
     put_of_a_run(stores, token)
-    ledger = stores.saver._operations.graphs.sql.ledger
-    find = ledger.find(TENANT, token)
-
+    find = FIND(stores.saver._operations.graphs.sql, tenant=TENANT, token=token)
     return len(stores.saver._run(fetch(find)))
 
 

@@ -12,9 +12,10 @@ import pymysql
 import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore
-from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
-from locus_mysql.dialect.transcripts.pieces import RowKey
 from locus_mysql.errors import LocusMySQLError
+from locus_mysql.families.transcripts.statements.reading import items_of
+from locus_mysql.families.transcripts.statements.tables import RowKey, transcript_dialect
+from locus_mysql.families.transcripts.statements.writing import RECORD_REVISION
 from locus_mysql.transcripts import NewItem, SyncTranscriptStore, TranscriptKey
 
 from .conftest import MakeConfig
@@ -57,7 +58,7 @@ def killing(config: MySQLConfig, number: int) -> Iterator[None]:
 
 
 def test_a_killed_read_of_a_transcript_never_finds_it_empty(config: MySQLConfig) -> None:
-    query = TranscriptDialect(config.table_prefix).reading.items(KEY, last=True, limit=20)
+    query = items_of(transcript_dialect(config.table_prefix), KEY, last=True, limit=20)
     lengths, until = set[int](), time.monotonic() + KILLING_S
     with connect(config, config.database) as victim, victim.cursor() as cursor, killing(config, victim.thread_id()):
         while time.monotonic() < until:
@@ -68,11 +69,10 @@ def test_a_killed_read_of_a_transcript_never_finds_it_empty(config: MySQLConfig)
 
 
 def test_a_killed_write_never_records_that_it_had_no_outcome(config: MySQLConfig) -> None:
-    ledger = TranscriptDialect(config.table_prefix).ledger
     recorded, killed, until = 0, 0, time.monotonic() + KILLING_S
     with connect(config, config.database) as victim, victim.cursor() as cursor, killing(config, victim.thread_id()):
         while time.monotonic() < until:
-            statement = ledger.record_revision(KEY, os.urandom(16))
+            statement = RECORD_REVISION(transcript_dialect(config.table_prefix), KEY, token=os.urandom(16))
             try:
                 cursor.execute(statement.sql, statement.params)
                 recorded += 1

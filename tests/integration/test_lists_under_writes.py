@@ -20,10 +20,10 @@ from locus_mysql import (
     SyncMemoryStore,
     copy_threads,
 )
-from locus_mysql.dialect.memories.filters import compile_filter
-from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
+from locus_mysql.families.memories.statements.dialect import Range
+from locus_mysql.families.memories.statements.filters import compile_filter
 from locus_mysql.families.memories.transfer import ItemSource
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints

@@ -156,8 +156,7 @@ def test_the_table_of_methods_is_the_checkpointer(name: str) -> None:
 @pytest.mark.parametrize("name", ["CheckpointStore", "SyncCheckpointStore"])
 def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
     *groups, _ = methods()
-    pages = {cell[1 : cell.index("(")] for cell, *_ in rows(section("Pages and estimates", "docs/methods.md"))}
-    assert set().union(*groups, pages) == public(getattr(locus_mysql, name)) - {"config"}
+    assert set().union(*groups) == public(getattr(locus_mysql, name)) - {"config"}
 
 
 @pytest.mark.parametrize("name", ["MemoryStore", "SyncMemoryStore"])

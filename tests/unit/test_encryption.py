@@ -69,7 +69,7 @@ def test_the_first_key_of_a_text_is_active(tmp_path: Path) -> None:
 
 
 def test_a_dsn_holds_no_keys() -> None:
-    with pytest.raises(ConfigError, match="unknown option 'encryption'") as caught:
+    with pytest.raises(ConfigError, match="cannot have encryption after") as caught:
         MySQLConfig(dsn=f"mysql://u@h/d?encryption=a%3D{TEXT}")
     assert TEXT not in str(caught.value)
 

@@ -9,7 +9,7 @@ import pytest
 from locus_mysql import MySQLConfig
 from locus_mysql.drivers.registry import _drivers, find_driver
 from locus_mysql.errors import ConfigError
-from locus_mysql.options import DRIVERS
+from locus_mysql.extras import CLIENT_LIBRARIES
 from locus_mysql.suggestions import did_you_mean
 
 
@@ -39,6 +39,6 @@ def test_a_name_of_a_million_characters_is_answered_at_once() -> None:
 
 
 def test_editors_suggest_the_drivers_of_the_package() -> None:
-    assert {*DRIVERS} == {
+    assert {*CLIENT_LIBRARIES} == {
         name for name, driver in _drivers.items() if type(driver).__module__.startswith("locus_mysql.")
     }

@@ -1,5 +1,5 @@
-"""Commands that show and delete threads: ``threads``, ``show``, ``history``, ``diff``, ``search``, ``stats``, ``rm``.
+"""Commands that show and delete what is stored. They print what `locus_mysql.inspection.Inspector` returns.
 
-A module for each command. They print what `locus_mysql.inspection.Inspector` returns, and use no SQL. Begin with
-`command`, their shared code; `screen` writes tables or JSON, `render_messages` writes conversations.
+Begin with `command`, their shared code; `screen` writes tables or JSON. `threads` finds threads, `show`
+prints their states, `records` shows families without threads.
 """

@@ -16,8 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import SetupError
 from ...extras import install_command
-from ..pipes import PIPE_CLOSED, discard
-from ..sanitize import cut, sanitize, sanitize_json, sanitize_line
+from ..arguments import PIPE_CLOSED, cut, discard, sanitize, sanitize_json, sanitize_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,30 +1,45 @@
-"""``show`` prints the conversation at a checkpoint or a time; ``history`` lists the checkpoints of a thread."""
+"""``show``, ``history`` and ``diff``: a conversation, the checkpoints of a thread, and the differences of two."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
 
-from ...errors import NotFound
-from ...families.inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
+from ...errors import NotFound, UsageError
+from ...families.inspection.conversation import shown_with_calls
+from ...families.inspection.records import (
+    CheckpointRow,
+    Difference,
+    FieldChange,
+    Message,
+    MessageChange,
+    Page,
+    PendingWrite,
+    StateView,
+    ThreadRow,
+    ToolCall,
+    Window,
+)
 from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, add_limit, at_least_one
-from ..pages import pages
 from .command import (
     PAGE,
     ROOM_FOR_TIMES,
+    TIME_HELP,
     Clock,
     add_inspection,
     add_namespace,
     add_thread,
     checkpoint_at,
     find_thread,
+    format_size,
     look,
     named,
+    of_checkpoint,
+    pages,
 )
-from .measures import TIME_HELP, format_size
-from .render_messages import one_line, show_messages, show_writes
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
 #: The maximum number of characters of metadata shown for each checkpoint in a list.
@@ -193,3 +208,201 @@ def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> 
 
 def _metadata(row: CheckpointRow, screen: Screen) -> str:
     return one_line(row.metadata, limit=_METADATA_LIMIT if screen.terminal else None) if row.metadata else ""
+
+
+STYLES: Mapping[str, str] = {
+    "user": "bold cyan",
+    "assistant": "bold green",
+    "system": "bold yellow",
+    "developer": "bold yellow",
+    "tool": "bold magenta",
+}
+
+#: The maximum number of characters shown of a message, and of the arguments or the result of a call. ``--full`` shows
+#: all.
+TEXT_LIMIT, TOOL_LIMIT = 4_000, 600
+
+#: The maximum number of characters of a value in one line.
+VALUE_LIMIT = 300
+
+
+def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
+    """Show messages, with the results of tools beside their calls."""
+    with_calls = shown_with_calls(messages)
+    for index, message in enumerate(messages):
+        if index not in with_calls:
+            show_message(screen, message, clock, full=full)
+
+
+def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, mark: Segment | None = None) -> None:
+    """Show one message."""
+    marked = () if mark is None else (mark, " ")
+    style = (mark.style if mark else "") or STYLES.get(message.role, "bold")
+    when = () if message.at is None else (Segment(f"  {clock.time_text(message.at)}", "dim"),)
+    screen.line(*marked, Segment(message.role or "unknown", style), *when)
+    if message.text:
+        screen.block(message.text, limit=None if full else TEXT_LIMIT)
+    elif not message.tool_calls:
+        screen.block(json_text(message.raw), "dim", limit=None if full else TOOL_LIMIT)
+    for call in message.tool_calls:
+        _show_call(screen, call, full=full)
+    screen.line("")
+
+
+def show_writes(screen: Screen, writes: Sequence[PendingWrite], *, full: bool) -> None:
+    """Show the pending writes of a graph's tasks."""
+    screen.line(Segment("pending writes, not yet part of a checkpoint", "bold"))
+    for write in writes:
+        screen.line("  ", Segment(write.channel, "bold"), Segment(f"  task {write.task_id}", "dim"))
+        screen.block(json_text(write.value), indent=4, limit=None if full else TOOL_LIMIT)
+    screen.line("")
+
+
+def one_line(value: Any, *, limit: int | None = VALUE_LIMIT) -> str:
+    """Return a JSON value in one line, truncated if it is long."""
+    text = value if isinstance(value, str) else json_text(value)
+    text = " ".join(text.split())
+    return text if limit is None or len(text) <= limit else f"{text[:limit]}…"
+
+
+def _show_call(screen: Screen, call: ToolCall, *, full: bool) -> None:
+    limit = None if full else TOOL_LIMIT
+    arrow, back = ("→", "←") if screen.unicode else ("->", "<-")
+    known = () if call.call_id is None else (Segment(f"  {call.call_id}", "dim"),)
+    screen.line("  ", Segment(f"{arrow} {call.name}", "magenta"), *known)
+    if call.arguments is not None and call.arguments != {}:
+        screen.block(json_text(call.arguments), indent=4, limit=limit)
+    if call.error is not None:
+        screen.block(f"{back} failed: {call.error}", "red", indent=4, limit=limit)
+    if call.result is not None:
+        screen.block(f"{back} {call.result}", "dim", indent=4, limit=limit)
+
+
+#: The exit codes of diff.
+SAME, DIFFERENT, TROUBLE = 0, 1, 2
+
+_ADDED, _REMOVED = "green", "red"
+
+
+def add_diff(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``diff``."""
+    add_thread(parser)
+    parser.add_argument("before", nargs="?", metavar="BEFORE", help="a checkpoint; by default, the one before AFTER")
+    parser.add_argument("after", nargs="?", metavar="AFTER", help="another one; by default, the newest")
+    parser.add_argument("--since", metavar="TIME", help=f"the state at this time, instead of BEFORE: {TIME_HELP}")
+    parser.add_argument("--at", metavar="TIME", help="the state at this time, instead of AFTER")
+    parser.add_argument("--full", action="store_true", help="show long texts in full (always so in a pipe)")
+    add_namespace(parser)
+    add_inspection(parser)
+    parser.set_defaults(failed=TROUBLE)
+
+
+def diff(arguments: argparse.Namespace) -> int:
+    """Compare two checkpoints: 0 if they are the same, 1 if not, 2 if they cannot be compared."""
+    if (arguments.before and arguments.since) or (arguments.after and arguments.at):
+        raise UsageError("Each side is a checkpoint or a time: give BEFORE or --since, and AFTER or --at.")
+    clock = Clock(arguments)
+
+    async def find(inspector: Inspector) -> Difference:
+        thread = await find_thread(inspector, arguments.thread, arguments.family)
+        after = await _side(inspector, thread, arguments.after, arguments.at, arguments.namespace, clock)
+        if after is None:
+            after = await _newest(inspector, thread, arguments.namespace)
+        namespace = after.namespace
+        before = await _side(inspector, thread, arguments.before, arguments.since, namespace, clock)
+        before_id = after.parent_id if before is None else before.checkpoint_id
+        if before_id is None:
+            raise NotFound(f"Checkpoint {after.checkpoint_id!r} follows none. Name the one to compare it with.")
+        return await inspector.differences(
+            thread.family, thread.thread_id, before_id, after.checkpoint_id, namespace=namespace
+        )
+
+    found = look(arguments, find)
+    changed = [change for change in found.messages if change.change != "same"]
+    if arguments.json:
+        write_json(found)
+    else:
+        _show_difference(Screen(), found, changed, clock, full=arguments.full)
+    return DIFFERENT if changed or found.fields else SAME
+
+
+async def _side(
+    inspector: Inspector, thread: ThreadRow, checkpoint_id: str | None, time: str | None, namespace: str, clock: Clock
+) -> CheckpointRow | None:
+    """Return the checkpoint that an argument names; None without one."""
+    if time is not None:
+        return await checkpoint_at(inspector, thread, clock.moment(time), namespace, clock)
+    return None if checkpoint_id is None else await named(inspector, thread, checkpoint_id, namespace)
+
+
+async def _newest(inspector: Inspector, thread: ThreadRow, namespace: str) -> CheckpointRow:
+    view = await inspector.state(thread.family, thread.thread_id, namespace=namespace, window=Window(1))
+    if view is None:
+        raise NotFound(f"Thread {thread.thread_id!r:.200} has no checkpoint there; the command history lists all.")
+    return view.checkpoint
+
+
+def _show_difference(
+    screen: Screen, found: Difference, changed: Sequence[MessageChange], clock: Clock, *, full: bool
+) -> None:
+    screen.line(Segment("--- ", _REMOVED), *of_checkpoint(found.before, clock))
+    screen.line(Segment("+++ ", _ADDED), *of_checkpoint(found.after, clock))
+    screen.line("")
+    after = [change.after for change in changed if change.after is not None]
+    with_calls = {id(after[index]) for index in shown_with_calls(after)}
+    same = 0
+    for change in found.messages:
+        if change.change == "added" and id(change.after) in with_calls:
+            continue
+        if change.change == "same":
+            same += 1
+            continue
+        if same:
+            screen.line(Segment(_alike(same), "dim"))
+            screen.line("")
+            same = 0
+        _show_change(screen, change, clock, full=full)
+    if same and changed:
+        screen.line(Segment(_alike(same), "dim"))
+        screen.line("")
+    for field in found.fields:
+        _show_field(screen, field, full=full)
+    if found.cut:
+        screen.line(Segment("Not all changed fields are shown.", "dim"))
+    if found.coarse:
+        screen.line(
+            Segment(
+                "There is too much to compare everything: some changes are shown as removed and added, or as a whole, "
+                "such as those of very long conversations.",
+                "dim",
+            )
+        )
+    if not changed and not found.fields:
+        screen.line(Segment("The two checkpoints have the same content.", "dim"))
+
+
+def _show_change(screen: Screen, change: MessageChange, clock: Clock, *, full: bool) -> None:
+    if change.before is not None:
+        show_message(screen, change.before, clock, full=full, mark=Segment("-", _REMOVED))
+    if change.after is not None:
+        show_message(screen, change.after, clock, full=full, mark=Segment("+", _ADDED))
+
+
+def _show_field(screen: Screen, change: FieldChange, *, full: bool) -> None:
+    sides = [
+        *([("-", change.before, _REMOVED)] if change.change != "added" else []),
+        *([("+", change.after, _ADDED)] if change.change != "removed" else []),
+    ]
+    limit = None if full or not screen.terminal else TEXT_LIMIT
+    texts = [(mark, json_text(value), style) for mark, value, style in sides]
+    if all(len(text) <= screen.width // 3 for _, text, _ in texts) or not screen.terminal:
+        joined = [Segment(f"  {mark} {text}", style) for mark, text, style in texts]
+        screen.line(Segment(change.path or "(all)", "bold"), *joined)
+        return
+    screen.line(Segment(change.path or "(all)", "bold"))
+    for mark, text, style in texts:
+        screen.line(Segment(f"  {mark} {one_line(text, limit=limit)}", style))
+
+
+def _alike(count: int) -> str:
+    return f"  ({count:,} message{' is' if count == 1 else 's are'} the same)"

@@ -1,19 +1,37 @@
-"""``threads``: lists the threads saved to last, with their age, number of checkpoints and size."""
+"""``threads``, ``search``, ``stats`` and ``rm``: find threads and messages, measure what is stored, delete threads."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Awaitable, Sized
+import re
+from collections.abc import Awaitable, Sequence, Sized
 from typing import Any
 
-from ...families.inspection.records import Page, ThreadRow
-from ...families.registry import find_family
+from ...errors import LocusMySQLError, NotFound
+from ...families.family import Counts, in_words
+from ...families.inspection.records import CheckpointRow, Day, Hit, LargeThread, Page, Statistics, ThreadRow
+from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
-from ..arguments import FAILED, OK, WrongArgument, add_limit, notify
-from ..pages import pages
-from .command import PAGE, ROOM_FOR_TIMES, Clock, add_inspection, families_of, look
-from .measures import TIME_HELP, format_size, size_of
+from ...runtime.counting import counted
+from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
+from .command import (
+    PAGE,
+    ROOM_FOR_TIMES,
+    TIME_HELP,
+    Clock,
+    add_inspection,
+    add_namespace,
+    add_thread,
+    confirm,
+    families_of,
+    find_thread,
+    format_size,
+    look,
+    named,
+    pages,
+    size_of,
+)
 from .screen import Column, Screen, Segment, write_json
 
 
@@ -71,7 +89,7 @@ def threads(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"threads": page.items, "cursor": page.cursor, "more": more})
     elif page.items:
-        _show(Screen(), page, clock, more=more)
+        _show_threads(Screen(), page, clock, more=more)
     else:
         notify("No thread matches.")
     return OK if page.items else FAILED
@@ -92,7 +110,7 @@ def pair_of(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) -> None:
+def _show_threads(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) -> None:
     several = len({row.family for row in page.items}) > 1
     times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     columns = [
@@ -122,3 +140,222 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) ->
         screen.line(Segment(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
     elif more:
         screen.line(Segment("There are more: raise -n, or list one family at a time with --family.", "dim"))
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``search``."""
+    parser.add_argument("words", nargs="+", metavar="WORD", help="the words to find; a phrase in double quotes")
+    add_limit(parser, 20, " hits")
+    add_inspection(parser)
+
+
+def search(arguments: argparse.Namespace) -> int:
+    """Show messages that contain words, best first; 1 without any."""
+    query = " ".join(arguments.words)
+    clock = Clock(arguments)
+
+    async def find(inspector: Inspector) -> list[Hit]:
+        hits: list[Hit] = []
+        families = await families_of(inspector, arguments.family)
+        refused: list[str] = []
+        for family in families:
+            try:
+                hits += await inspector.search(query, family=family, limit=arguments.limit)
+            except LocusMySQLError as error:  # such as a family whose tables have no index
+                refused.append(f"{family}: {error}")
+                if len(refused) == len(families):  # no family could be searched
+                    raise
+        for one in refused:
+            notify(one)
+        hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+        return hits[: arguments.limit]
+
+    hits = look(arguments, find)
+    if arguments.json:
+        write_json({"hits": hits})
+    elif hits:
+        screen = Screen()
+        words = _words(query)
+        for hit in hits:
+            _show_hit(screen, hit, words, clock)
+    else:
+        notify("No message contains these words.")
+    return OK if hits else FAILED
+
+
+def _words(query: str) -> re.Pattern[str]:
+    """Return a pattern that matches the words of a query."""
+    words = [re.escape(word) for word in query.replace('"', " ").split()]
+    return re.compile("|".join(sorted(words, key=len, reverse=True)) or r"(?!)", re.IGNORECASE)
+
+
+def _show_hit(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) -> None:
+    beside = f"  {find_family(hit.family).title}  {clock.zoned(hit.created_at)}"
+    screen.line(Segment(hit.thread_id, "bold"), Segment(beside, "dim"))
+    screen.line("  ", Segment(hit.checkpoint_id, "yellow"))
+    pieces: list[Segment | str] = ["  "]
+    offset = 0
+    for found in words.finditer(hit.snippet):
+        pieces += [Segment(hit.snippet[offset : found.start()]), Segment(found.group(), "bold reverse")]
+        offset = found.end()
+    screen.line(*pieces, Segment(hit.snippet[offset:]))
+    screen.line("")
+
+
+#: Characters of the longest bar, and of the text beside it on a narrow terminal.
+_BAR, _BESIDE = 30, 50
+
+
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``stats``."""
+    add_limit(parser, 10, " number of large threads to list")
+    add_inspection(parser, all_families=True)
+
+
+def stats(arguments: argparse.Namespace) -> int:
+    """Show the statistics of each family."""
+    clock = Clock(arguments)
+
+    async def find(inspector: Inspector) -> tuple[list[Statistics], dict[str, Counts]]:
+        names = await families_of(inspector, arguments.family, all_families=True)
+        found = [await inspector.statistics(name) for name in names if find_family(name).holds_threads]
+        return found, {name: await inspector.stored(name) for name in names if not find_family(name).holds_threads}
+
+    found, others = look(arguments, find)
+    if arguments.json:
+        stored = {name: {count.noun: count.number for count in counts} for name, counts in others.items()}
+        write_json({"families": found, "stored": stored})
+        return OK
+    screen = Screen()
+    for index, one in enumerate(found):
+        if index:
+            screen.line("")
+        _show_statistics(screen, one, arguments.limit, clock)
+    for name, counts in others.items():
+        if found or name != next(iter(others)):
+            screen.line("")
+        screen.line(Segment(find_family(name).title, "bold"))
+        screen.line(f"  {in_words(counts)}")
+    return OK
+
+
+def _show_statistics(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
+    screen.line(Segment(find_family(found.family).title, "bold"))
+    screen.line(
+        f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, 'checkpoint')}, ",
+        format_size(found.size_bytes),
+    )
+    if found.sampled is not None:
+        screen.line(Segment(f"  (estimated from {counted(found.sampled, 'thread')})", "dim"))
+    if found.whole_bytes is not None and found.whole_bytes > found.size_bytes:
+        times = found.whole_bytes / max(found.size_bytes, 1)
+        screen.line(
+            Segment(f"  complete states would take {format_size(found.whole_bytes)}, {times:.1f} times as much", "dim")
+        )
+    if found.days:
+        screen.line("")
+        _show_days(screen, found.days)
+    if found.largest:
+        screen.line("")
+        _show_largest(screen, found.largest[:limit], clock)
+
+
+def _show_days(screen: Screen, days: Sequence[Day]) -> None:
+    bar, room = "█" if screen.unicode else "#", max(0, min(_BAR, screen.width - _BESIDE))
+    most = max(day.checkpoints for day in days) or 1
+    columns = [
+        Column("day (UTC)", whole=True),
+        Column("threads", right=True, whole=True),
+        Column("saves", right=True, whole=True),
+        Column("added", right=True, whole=True),
+        Column("", "cyan", whole=True),
+    ]
+    rows = [
+        [
+            day.day,
+            f"{day.threads:,}",
+            f"{day.checkpoints:,}",
+            format_size(day.size_bytes),
+            bar * -(-day.checkpoints * room // most),
+        ]
+        for day in days
+    ]
+    screen.table(columns, rows)
+
+
+def _show_largest(screen: Screen, largest: Sequence[LargeThread], clock: Clock) -> None:
+    columns = [
+        Column("largest threads", "bold"),
+        Column("size", right=True, whole=True),
+        Column("grows by", right=True, whole=True),
+        Column("saves", right=True, whole=True),
+        Column("age", right=True, whole=True),
+    ]
+    rows = [
+        [
+            large.thread.thread_id,
+            format_size(large.thread.size_bytes),
+            "\u2013" if large.bytes_per_day is None else f"{format_size(large.bytes_per_day)}/day",
+            f"{large.thread.checkpoints:,}",
+            clock.age(large.thread.created_at),
+        ]
+        for large in largest
+    ]
+    screen.table(columns, rows)
+
+
+def add_rm(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``rm``."""
+    add_thread(parser)
+    parser.add_argument(
+        "--checkpoint", metavar="ID", help="only this checkpoint, by its full id; the others can still be loaded"
+    )
+    parser.add_argument("--yes", action="store_true", help="delete without confirmation; required without a terminal")
+    add_namespace(parser)
+    add_inspection(parser)
+
+
+def rm(arguments: argparse.Namespace) -> int:
+    """Delete a thread or a checkpoint: 1 if it does not exist or the answer was no; 2 without a terminal."""
+    clock = Clock(arguments)
+
+    async def find(inspector: Inspector) -> tuple[ThreadRow, CheckpointRow | None]:
+        thread = await find_thread(inspector, arguments.thread, arguments.family)
+        if arguments.checkpoint is None:
+            return thread, None
+        found = await named(inspector, thread, arguments.checkpoint, arguments.namespace)
+        if found.checkpoint_id != arguments.checkpoint:
+            raise NotFound(f"To delete a checkpoint, give its full id: {found.checkpoint_id}")
+        return thread, found
+
+    thread, checkpoint = look(arguments, find, shows=False)
+    what = _described(thread, checkpoint, clock)
+    refused = confirm(what, agreed=arguments.yes)
+    if refused is not None:
+        return refused
+
+    async def remove(inspector: Inspector) -> bool:
+        config = inspector.config.model_copy(update={"search": False})  # the full-text index may be missing
+        family = find_family(thread.family)
+        changes = changes_of(family, config)
+        if checkpoint is None:
+            operation = changes.delete(thread.thread_id, None, "")
+        else:
+            operation = changes.delete(thread.thread_id, checkpoint.checkpoint_id, checkpoint.namespace)
+        return await inspector.database.asynchronous.run(operation, family.schema(config), "validate")
+
+    removed = look(arguments, remove, shows=False)
+    if arguments.json:
+        write_json({"deleted": removed, "thread": thread, "checkpoint": checkpoint})
+    else:
+        notify(f"Deleted {what}." if removed else "It had been deleted already.")
+    return OK if removed else FAILED
+
+
+def _described(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock) -> str:
+    name = f"thread {sanitize_line(thread.thread_id)} of {find_family(thread.family).title}"
+    if checkpoint is not None:
+        saved = clock.zoned(checkpoint.created_at)
+        return f"checkpoint {sanitize_line(checkpoint.checkpoint_id)} ({saved}) of {name}"
+    count = counted(thread.checkpoints, "checkpoint")
+    return f"{name} ({count}, {format_size(thread.size_bytes)}, last saved {clock.zoned(thread.updated_at)})"

@@ -62,7 +62,7 @@ class CheckpointDialect(Dialect):
     @cached_property
     def queries(self) -> QueryStatements:
         """Finding checkpoints by metadata or text, and describing them."""
-        return QueryStatements(self._pieces, self._parser)
+        return QueryStatements(self, self._parser)
 
     @cached_property
     def inspection(self) -> InspectionStatements:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from ..dialect import Dialect
 from ..server_roles import READ_ONLY
+from ..sql import Select
 from ..statement import Param, Query, Statement
 from ..template import Statements
 from ..words import Parser, WordSearch
@@ -56,43 +58,6 @@ UPDATE {checkpoints} c
  WHERE c.unindexed = 1
 """
 
-# Uses the full-text index: see `words`. MySQL's own score depends on the texts of all tenants: the fewer of all rows
-# contain a word, the higher it is.
-#
-# A hit in an unnamed row counts for a named state that follows it and so contains the text, too: the recursion goes
-# down along the index parents until it finds one. It also ends where rows are damaged, as it only goes to rows with a
-# higher seq.
-SEARCH = """
-WITH found AS (
-  (SELECT c.thread_id, c.seq, c.created_at{flags}
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE {indexed} AND c.tenant = %s AND {LIVE_ROW}{having}{bound}){waiting}
-), best AS (
-  SELECT found.thread_id, found.seq, found.created_at, {score} AS score
-    FROM found{weights}
-   ORDER BY score DESC, found.created_at DESC, found.seq DESC
-   LIMIT %s
-)
-SELECT best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
-       LEFT(COALESCE(hit.search_text, hit.pending_text), {SNIPPET_CHARACTERS})
-  FROM best
-  JOIN {checkpoints} hit ON hit.tenant = %s AND hit.thread_id = best.thread_id AND hit.seq = best.seq
-  JOIN LATERAL (
-       WITH RECURSIVE heirs (seq, checkpoint_id, created_at) AS (
-         SELECT x.seq, x.checkpoint_id, x.created_at FROM {checkpoints} x
-          WHERE x.tenant = hit.tenant AND x.thread_id = hit.thread_id AND x.seq = hit.seq
-         UNION ALL
-         SELECT k.seq, k.checkpoint_id, k.created_at
-           FROM heirs
-           JOIN {checkpoints} k ON k.tenant = hit.tenant AND k.thread_id = hit.thread_id AND k.parent_seq = heirs.seq
-                           AND k.seq > heirs.seq AND k.continues = 1
-          WHERE heirs.checkpoint_id IS NULL
-       )
-       SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
- ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
-"""
-
 # Text that is not in the full-text index yet, found by the index pending. There is little, as writers move it
 # regularly; an inspector may not.
 WAITING = """
@@ -102,7 +67,7 @@ WAITING = """
             WHERE unindexed = 1 LIMIT {waiting_rows}) AS w
      JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE {pending} AND c.tenant = %s AND c.unindexed = 1 AND {LIVE_ROW})"""
+    WHERE {pending} AND c.tenant = :tenant AND c.unindexed = 1 AND {LIVE_ROW})"""
 
 #: The maximum number of hits that a search of an inspector examines, and of rows that wait for the index.
 BOUND, WAITING_ROWS = 5_000, 2_000
@@ -316,16 +281,58 @@ class HealthRow(NamedTuple):
     time: datetime
 
 
+# Uses the full-text index: see `words`. MySQL's own score depends on the texts of all tenants: the fewer of all rows
+# contain a word, the higher it is.
+#
+# A hit in an unnamed row counts for a named state that follows it and so contains the text, too: the recursion goes
+# down along the index parents until it finds one. It also ends where rows are damaged, as it only goes to rows with a
+# higher seq.
+SEARCH = Select(
+    """
+WITH found AS (
+  (SELECT c.thread_id, c.seq, c.created_at{flags}
+     FROM {checkpoints} c
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE {indexed} AND c.tenant = :tenant AND {LIVE_ROW}{having}{bound}){waiting}
+), best AS (
+  SELECT found.thread_id, found.seq, found.created_at, {score} AS score
+    FROM found{weights}
+   ORDER BY score DESC, found.created_at DESC, found.seq DESC
+   LIMIT :limit
+)
+SELECT best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
+       LEFT(COALESCE(hit.search_text, hit.pending_text), {SNIPPET_CHARACTERS})
+  FROM best
+  JOIN {checkpoints} hit ON hit.tenant = :tenant AND hit.thread_id = best.thread_id AND hit.seq = best.seq
+  JOIN LATERAL (
+       WITH RECURSIVE heirs (seq, checkpoint_id, created_at) AS (
+         SELECT x.seq, x.checkpoint_id, x.created_at FROM {checkpoints} x
+          WHERE x.tenant = hit.tenant AND x.thread_id = hit.thread_id AND x.seq = hit.seq
+         UNION ALL
+         SELECT k.seq, k.checkpoint_id, k.created_at
+           FROM heirs
+           JOIN {checkpoints} k ON k.tenant = hit.tenant AND k.thread_id = hit.thread_id AND k.parent_seq = heirs.seq
+                           AND k.seq > heirs.seq AND k.continues = 1
+          WHERE heirs.checkpoint_id IS NULL
+       )
+       SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
+ ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
+""",
+    HitRow,
+)
+
+
 class QueryStatements(Statements):
     """Finding and describing checkpoints.
 
     Args:
-        pieces: See `Statements`.
+        dialect: The family's.
         parser: The parser of the full-text index.
     """
 
-    def __init__(self, pieces: Mapping[str, str], parser: Parser = "default") -> None:
-        super().__init__(pieces)
+    def __init__(self, dialect: Dialect, parser: Parser = "default") -> None:
+        super().__init__(dialect.pieces)
+        self._dialect = dialect
         self._parser = parser
 
     def get_metadata(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Query[MetadataRow]:
@@ -391,16 +398,14 @@ class QueryStatements(Statements):
             limit: The maximum number of hits to return.
             inspects: Whether to examine at most `BOUND` hits, the first ones of the index, and texts not yet indexed.
         """
-        words = WordSearch(tenant, parts, self._parser, "c.search_text", "c.pending_text")
-        waiting = (*words.pending_params, tenant) if inspects else ()
-        text = self._text(
-            SEARCH,
+        words = WordSearch(tenant, parts, self._parser, "c")
+        pieces = {
             **words.pieces,
-            bound=f" LIMIT {BOUND}" if inspects else "",
-            waiting=WAITING if inspects else "",
-            waiting_rows=str(WAITING_ROWS),
-        )
-        return Query(text, (*words.params, tenant, *waiting, limit, tenant), row=HitRow)
+            "bound": f" LIMIT {BOUND}" if inspects else "",
+            "waiting": WAITING if inspects else "",
+            "waiting_rows": str(WAITING_ROWS),
+        }
+        return SEARCH(self._dialect, pieces=pieces, tenant=tenant, limit=limit, **words.values)
 
     def list_with_metadata(self, tenant: str, limit: int) -> Query[NewestRow]:
         """The newest checkpoint of each of the most recent threads."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from .context import Context
+from .estimates import Estimates
 from .leases import LeaseOperations
 from .loading import Loading
 from .maintenance import ThreadMaintenance
 from .moving import MovingOperations
-from .pages import Pages
 from .preconditions import Preconditions
 from .queries import Queries
 from .removing import Removing
@@ -33,7 +33,7 @@ class CheckpointOperations:
         self.saving = Saving(context, self.loading, self.maintenance, preconditions)
         self.removing = Removing(context, preconditions)
         self.queries = Queries(context)
-        self.pages = Pages(context)
+        self.estimates = Estimates(context)
         self.whole_threads = WholeThreads(context)
         self.moving = MovingOperations(context, self.loading)
         self.leases = LeaseOperations(dialect)

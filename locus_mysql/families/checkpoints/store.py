@@ -15,12 +15,11 @@ from ...runtime.arguments import check_thread_id
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import awaited, blocking
-from ..inspection.records import Page
 from .coding.codec import encode
 from .coding.delta import Delta
+from .estimates import CountEstimate
 from .new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from .operations import CheckpointOperations
-from .pages import CountEstimate
 from .preconditions import Expected, expecting
 from .records import (
     CheckpointInfo,
@@ -190,47 +189,6 @@ class StoreOperations:
         """Return the newest checkpoint of each thread, most recently saved first."""
         return (yield from self.checkpoints.queries.list_with_metadata(self._tenant, limit))
 
-    def threads_page(self, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Operation[Page[str]]:
-        """Return a page of the ids of threads, most recently saved first.
-
-        Reads a bounded number of rows: a page may hold fewer entries than ``limit``, even none, and only a page without
-        ``cursor`` is the last. A thread that nobody saves to or deletes between two pages is returned exactly once.
-
-        Args:
-            limit: The maximum number of ids, at most 1,000.
-            cursor: The ``cursor`` of the previous page; None for the first page.
-            pattern: A glob, as in `list_threads`; the same for all pages.
-
-        Raises:
-            InvalidInput: The cursor does not come from such a page.
-        """
-        return (yield from self.checkpoints.pages.threads(self._tenant, limit, cursor, pattern))
-
-    def list_with_metadata_page(self, limit: int = 100, cursor: str | None = None) -> Operation[Page[CheckpointInfo]]:
-        """Return a page of the newest checkpoint of each thread, most recently saved first; see `threads_page`."""
-        return (yield from self.checkpoints.pages.list_with_metadata(self._tenant, limit, cursor))
-
-    def query_by_metadata_page(
-        self, key: str, value: Any, limit: int = 100, cursor: str | None = None
-    ) -> Operation[Page[CheckpointInfo]]:
-        """Return a page of checkpoints whose metadata has this top-level key with a value that contains this one.
-
-        In the order of thread ids by code point, and oldest first in each thread, unlike `query_by_metadata`, which
-        returns the newest first and for that reads all that match. Reads at most ``limit`` + 1 of them, so a page may
-        hold fewer than ``limit``, even none; only a page without ``cursor`` is the last. A checkpoint that exists
-        during all pages is returned exactly once.
-
-        Args:
-            key: The top-level key.
-            value: The value.
-            limit: The maximum number of checkpoints, at most 1,000.
-            cursor: The ``cursor`` of the previous page; None for the first page.
-
-        Raises:
-            InvalidInput: The cursor does not come from such a page.
-        """
-        return (yield from self.checkpoints.pages.by_metadata(self._tenant, key, value, limit, cursor))
-
     def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
         """Estimate the number of threads that match a glob, from at most 5,000 of them; `count` counts all.
 
@@ -241,7 +199,7 @@ class StoreOperations:
         Returns:
             A `CountEstimate`: ``number``, ``at_least`` and ``exact``.
         """
-        return (yield from self.checkpoints.pages.estimate_count(self._tenant, pattern))
+        return (yield from self.checkpoints.estimates.estimate_count(self._tenant, pattern))
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[DiskUsage]:
         """Return the bytes that a thread, or all threads, take on the server, without indexes."""
@@ -315,12 +273,6 @@ class CheckpointStore(AsyncTurns[StoreOperations]):
     def search_data(self) -> None: ...
     @awaited(StoreOperations.list_with_metadata)
     def list_with_metadata(self) -> None: ...
-    @awaited(StoreOperations.threads_page)
-    def threads_page(self) -> None: ...
-    @awaited(StoreOperations.list_with_metadata_page)
-    def list_with_metadata_page(self) -> None: ...
-    @awaited(StoreOperations.query_by_metadata_page)
-    def query_by_metadata_page(self) -> None: ...
     @awaited(StoreOperations.estimate_count)
     def estimate_count(self) -> None: ...
     @awaited(StoreOperations.get_disk_usage)
@@ -375,12 +327,6 @@ class SyncCheckpointStore(SyncTurns[StoreOperations]):
     def search_data(self) -> None: ...
     @blocking(StoreOperations.list_with_metadata)
     def list_with_metadata(self) -> None: ...
-    @blocking(StoreOperations.threads_page)
-    def threads_page(self) -> None: ...
-    @blocking(StoreOperations.list_with_metadata_page)
-    def list_with_metadata_page(self) -> None: ...
-    @blocking(StoreOperations.query_by_metadata_page)
-    def query_by_metadata_page(self) -> None: ...
     @blocking(StoreOperations.estimate_count)
     def estimate_count(self) -> None: ...
     @blocking(StoreOperations.get_disk_usage)

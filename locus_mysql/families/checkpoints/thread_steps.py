@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self, cast
 
-from ...dialect.checkpoints.thread_pages import Detail, Step, SteppedThread, ThreadPageStatements, ThreadRange
+from ...dialect.checkpoints.thread_pages import Step, SteppedThread, ThreadPageStatements, ThreadRange
 from ...engine.operation import Operation, fetch
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.server_times import as_sql_time, aware
-from ..inspection.cursors import from_cursor, to_cursor
 from ..inspection.records import Page
+from ..inspection.sources import from_cursor, to_cursor
 from .metadata_pairs import lookup_text
 
 #: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
@@ -66,7 +66,6 @@ class ThreadSteps:
         within: ThreadRange,
         limit: int,
         cursor: str | None,
-        detail: Detail = "size",
     ) -> Operation[Page[SteppedThread]]:
         """Return a page. One round trip; two if the index has more than `CANDIDATES` candidates.
 
@@ -79,19 +78,18 @@ class ThreadSteps:
             within: The times of the threads' last saves.
             limit: The maximum number of threads.
             cursor: The cursor of the previous page; None for the first one.
-            detail: What is read of each thread.
         """
         walks = False
         if cursor is not None:
             walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
             within = replace(within, after=(as_sql_time(saved_at), last_id))
         if not walks and (candidates := self._candidates(tenant, filters, within)) is not None:
-            rows, _, examined = yield from self.examine(tenant, candidates, filters, limit, detail)
+            rows, _, examined = yield from self.examine(tenant, candidates, filters, limit)
             if examined <= CANDIDATES:
                 return _page(rows, rows[-1] if len(rows) == limit else None, walks=False)
         size = max(limit + 1, filters.step)
         step = self._pages.walk(tenant, within, size)
-        rows, end, examined = yield from self.examine(tenant, step, filters, limit, detail)
+        rows, end, examined = yield from self.examine(tenant, step, filters, limit)
         if len(rows) < limit:
             last = end if examined == size else None
         else:
@@ -107,7 +105,7 @@ class ThreadSteps:
         return None
 
     def examine(
-        self, tenant: str, step: Step, filters: ThreadFilters, limit: int, detail: Detail = "size"
+        self, tenant: str, step: Step, filters: ThreadFilters, limit: int
     ) -> Operation[tuple[list[SteppedThread], SteppedThread, int]]:
         """Return the first threads of a step that pass, newest first; its last thread; and the number examined."""
         find = self._pages.threads(
@@ -117,7 +115,6 @@ class ThreadSteps:
             keys=filters.keys,
             min_bytes=filters.min_bytes,
             limit=limit,
-            detail=detail,
         )
         found = yield from fetch(find)
         end = next(row for row in found if row.created_at is None)

@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...dialect.graphs.pieces import LAG_S
 from ...runtime.lru_cache import LRUCache
 from .chains import Stored
 from .records import Base, LabelledValue
+from .statements.tables import LAG_S
 from .values import Body
 
 #: Memory for the structure of recent checkpoints, besides the bytes of their values.
@@ -67,20 +67,20 @@ class BaseCache:
 
     def bodies(self, key: Key, ns_key: bytes, values: Mapping[str, LabelledValue]) -> Mapping[str, Body]:
         """Return the cached bodies of these values."""
-        kept = self._bodies.get((key, ns_key))
-        if not kept:
+        cached = self._bodies.get((key, ns_key))
+        if not cached:
             return {}
-        found = {}
+        bodies = {}
         for name, (_, value) in values.items():
-            if isinstance(value, Stored) and name in kept and kept[name].digest == value.digest:
-                found[name] = kept[name]
-        return found
+            if isinstance(value, Stored) and name in cached and cached[name].digest == value.digest:
+                bodies[name] = cached[name]
+        return bodies
 
     def remember(self, key: Key, ns_key: bytes, base: Base) -> None:
         """Cache a checkpoint that was saved or loaded, in place of the previous one of its namespace."""
         self._epochs.put(key, base.epoch, _MARK_BYTES)
-        mark = replace(base, bodies={})
-        self._bases.put((key, ns_key), mark, _BASE_BYTES + _VALUE_BYTES * len(base.values))
+        entry = replace(base, bodies={})
+        self._bases.put((key, ns_key), entry, _BASE_BYTES + _VALUE_BYTES * len(base.values))
         size_bytes = sum(body.length + _BODY_BYTES for body in base.bodies.values())
         self._bodies.put((key, ns_key), base.bodies, size_bytes)
 

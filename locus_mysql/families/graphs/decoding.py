@@ -1,29 +1,47 @@
-"""Checkpoints and writes from the rows that were read. No I/O."""
+"""Checkpoints and writes from the rows that were read, and values from their parts. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+from zlib import crc32
 
-from ...dialect.graphs import result_rows
-from ...dialect.graphs.previews import StoppedRow
-from ...dialect.graphs.result_rows import (
-    AncestorRow,
-    AncestorsWriteRow,
-    LoadedCheckpointRow,
-    LoadedWriteRow,
-    TaskWriteRow,
-)
 from ...engine.rows import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys
-from .damage import naming_checkpoint
-from .parts import Parts
-from .payload import Content, unpack, unpack_write
-from .records import LoadedGraphCheckpoint, LoadedWrite
-from .sealed_rows import StoredThread, checkpoint_identity, write_identity
-from .values import EncodedValue
+from .chains import Inline, Link, Stored, seen_bytes
+from .payload import (
+    Content,
+    RowIdentity,
+    StoredThread,
+    checkpoint_identity,
+    naming_checkpoint,
+    unpack,
+    unpack_write,
+    unseal,
+    write_identity,
+)
+from .records import LabelledValue, LoadedGraphCheckpoint, LoadedWrite
+from .statements import loading
+from .statements.loading import AncestorRow, LoadedCheckpointRow, LoadedWriteRow
+from .values import Body, EncodedValue
+
+
+class WriteColumns(Protocol):
+    """The columns of a write, in rows of any statement."""
+
+    @property
+    def task_id(self) -> str: ...  # noqa: D102 - see the class
+    @property
+    def idx(self) -> int: ...  # noqa: D102 - see the class
+    @property
+    def channel(self) -> str: ...  # noqa: D102 - see the class
+    @property
+    def task_path(self) -> str: ...  # noqa: D102 - see the class
+    @property
+    def payload(self) -> bytes: ...  # noqa: D102 - see the class
 
 
 class Decoded(NamedTuple):
@@ -37,9 +55,9 @@ class Decoded(NamedTuple):
 def decode_checkpoints(
     thread: StoredThread,
     checkpoint_id: str | None,
-    rows: Sequence[result_rows.LoadedRow],
+    rows: Sequence[loading.LoadedRow],
     parts: Parts,
-    known_epoch: bytes | None,
+    cached_epoch: bytes | None,
 ) -> list[Decoded]:
     """Return the checkpoints of a result, newest first.
 
@@ -49,21 +67,21 @@ def decode_checkpoints(
         rows: The rows.
         parts: The cached parts, to which the parts of the result are added. Cached parts are dropped if the thread's
             epoch has changed, as the server then sent all.
-        known_epoch: The epoch for which the server left out the cached parts, if it did.
+        cached_epoch: The epoch for which the server left out the cached parts, if it did.
 
     Raises:
         CorruptCheckpoint: A row is damaged.
     """
-    found = read_rows(LoadedCheckpointRow, [row for row in rows if row.kind == result_rows.CHECKPOINT])
-    found.sort(key=lambda row: -row.seq)
-    if known_epoch is None or any(row.epoch != known_epoch for row in found):
+    checkpoints = read_rows(LoadedCheckpointRow, [row for row in rows if row.kind == loading.CHECKPOINT])
+    checkpoints.sort(key=lambda row: -row.seq)
+    if cached_epoch is None or any(row.epoch != cached_epoch for row in checkpoints):
         parts.forget()
-    for part in read_rows(result_rows.LoadedPartRow, [row for row in rows if row.kind == result_rows.PART]):
+    for part in read_rows(loading.LoadedPartRow, [row for row in rows if row.kind == loading.PART]):
         parts.sealed[part.number] = part.chunk
-    own = _writes_by_checkpoint(row for row in rows if row.kind == result_rows.WRITE)
-    parents = _writes_by_checkpoint(row for row in rows if row.kind == result_rows.PARENTS_WRITE)
+    own = _writes_by_checkpoint(row for row in rows if row.kind == loading.WRITE)
+    parents = _writes_by_checkpoint(row for row in rows if row.kind == loading.PARENTS_WRITE)
     decoded = []
-    for row in found:
+    for row in checkpoints:
         with naming_checkpoint(thread.thread_id, checkpoint_id or row.checkpoint_id):
             content = _content(thread, row)
             writes = decode_writes(thread, row.checkpoint_key, own.get(row.checkpoint_key, ()))
@@ -75,7 +93,7 @@ def decode_checkpoints(
 def decode_writes(
     thread: StoredThread,
     checkpoint_key: bytes | None,
-    rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow | StoppedRow],
+    rows: Iterable[WriteColumns],
 ) -> list[LoadedWrite]:
     """Return the writes at a checkpoint.
 
@@ -111,7 +129,7 @@ def ancestor_content(thread: StoredThread, row: AncestorRow) -> Content:
     return unpack(row.payload, row.stored_seq, identity)
 
 
-def _writes_by_checkpoint(rows: Iterable[result_rows.LoadedRow]) -> Mapping[bytes, Sequence[LoadedWriteRow]]:
+def _writes_by_checkpoint(rows: Iterable[loading.LoadedRow]) -> Mapping[bytes, Sequence[LoadedWriteRow]]:
     """Return rows of writes by the key of the checkpoint for which they were read."""
     writes: dict[bytes, list[LoadedWriteRow]] = {}
     for row in read_rows(LoadedWriteRow, list(rows)):
@@ -142,7 +160,7 @@ def _loaded(
 ) -> LoadedGraphCheckpoint:
     def values() -> dict[str, EncodedValue]:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
-            return {name: parts.encoded(held.value) for name, held in content.values.items()}
+            return {name: parts.encoded(labelled.value) for name, labelled in content.values.items()}
 
     def value(name: str) -> EncodedValue:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
@@ -155,7 +173,7 @@ def _loaded(
         checkpoint_id=row.checkpoint_id,
         parent_id=None if row.unlinked else row.parent_id,
         head=content.head,
-        labels={name: held.label for name, held in content.values.items()},
+        labels={name: labelled.label for name, labelled in content.values.items()},
         values=values,
         value=value,
         metadata=row.metadata,
@@ -163,3 +181,96 @@ def _loaded(
         writes=writes,
         parents_writes=parents_writes,
     )
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of one thread that were read, or that cached bodies contain.
+
+    Args:
+        identity: The identity of the thread's parts.
+        sealed: Parts by number, as stored in their table.
+        verified: Unsealed parts that match a link.
+        bodies: Cached bodies by the parts they are made of.
+        covered: By the number of a part, a cached body that contains it, and its position there.
+    """
+
+    identity: RowIdentity
+    sealed: dict[int, bytes] = field(default_factory=dict)
+    verified: dict[Link, bytes | memoryview] = field(default_factory=dict)
+    bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
+    covered: dict[int, tuple[Body, Link]] = field(default_factory=dict)
+
+    def add_cached(self, values: Mapping[str, LabelledValue], bodies: Mapping[str, Body]) -> list[int]:
+        """Add cached bodies; return the parts that need not be read, because a body contains them whole."""
+        numbers: list[int] = []
+        for name, body in bodies.items():
+            value = values[name].value
+            if isinstance(value, Stored):
+                self.bodies[value.chain] = body
+                for index, link in enumerate(value.chain):
+                    if seen_bytes(value.chain, index) >= link.length:
+                        self.covered[link.part] = body, link
+                        numbers.append(link.part)
+        return numbers
+
+    def body(self, value: Stored) -> Body:
+        """The body of a value.
+
+        Raises:
+            CorruptCheckpoint: A part is missing or of another length.
+        """
+        cached = self.bodies.get(value.chain)
+        if cached is not None:
+            return cached
+        pieces: list[bytes | memoryview] = []
+        end = value.length
+        for link in reversed(value.chain):
+            if link.start < end:
+                if link.length < end:
+                    break
+                chunk = self._chunk(link)
+                pieces.append(chunk if link.length == end else memoryview(chunk)[: end - link.start])
+                end = link.start
+        if end:
+            raise CorruptCheckpoint("Its parts do not fit together.")
+        return Body(b"".join(pieces[::-1]), digest=value.digest)
+
+    def encoded(self, value: Inline | Stored) -> EncodedValue:
+        """Assemble a value."""
+        if isinstance(value, Inline):
+            return value.value
+        return EncodedValue(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
+
+    def _chunk(self, link: Link) -> bytes | memoryview:
+        chunk = self.verified.get(link)
+        if chunk is None and link.part in self.covered:
+            body, covered = self.covered[link.part]
+            if covered == link:
+                chunk = self.verified[link] = body.cut(link.start, link.length)
+        if chunk is None:
+            if link.part not in self.sealed:
+                raise CorruptCheckpoint(f"Its part {link.part} is missing.")
+            chunk = unseal(self.sealed[link.part], self.identity)
+            if len(chunk) != link.length - link.start or crc32(chunk) != link.checksum:
+                raise CorruptCheckpoint(f"Its part {link.part} has other content than when it was saved.")
+            self.verified[link] = chunk
+        return chunk
+
+    def forget(self) -> None:
+        """Forget the cached bodies."""
+        self.bodies.clear()
+        self.covered.clear()
+
+    def contradicts(self, contents: Iterable[Content]) -> bool:
+        """Return whether checkpoints refer to other parts under the numbers of cached ones.
+
+        If so, the server lost the commits of the cached parts, and assigned their numbers again.
+        """
+        return any(
+            link.part in self.covered and self.covered[link.part][1] != link
+            for content in contents
+            for _, value in content.values.values()
+            if isinstance(value, Stored)
+            for link in value.chain
+        )

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.graphs.tables import graph_schema
 from ...dialect.resealing import SealedColumn
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
+from .statements.tables import graph_schema
 from .tables import tables
 
 
@@ -33,7 +33,7 @@ class GraphFamily:
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
-        from .maintenance import GraphMaintenance
+        from .operations import GraphMaintenance
 
         return GraphMaintenance(config)
 
@@ -51,7 +51,7 @@ class GraphFamily:
 
     def changes(self, config: MySQLConfig) -> ThreadChanges:
         """See `Family.changes`."""
-        from .inspection.changes import GraphChanges
+        from .inspection.threads import GraphChanges
 
         return GraphChanges(config)
 

@@ -1,39 +1,41 @@
-"""Reading checkpoints and writes, as generators that do no I/O."""
+"""Reading checkpoints, writes and chains of ancestors, as generators that do no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from ...dialect.graphs import GraphDialect
-from ...dialect.graphs.result_rows import LoadedRow
-from ...dialect.statement import Query
+from ...dialect import Query
+from ...dialect.dialect import Dialect
 from ...engine.operation import Operation, fetch
+from ...engine.rows import read_rows
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache
 from .chains import Inline, Stored
-from .damage import naming_checkpoint
-from .decoding import Decoded, decode_checkpoints, decode_writes
-from .parts import Parts
-from .records import Base, LoadedGraphCheckpoint, LoadedWrite
-from .sealed_rows import part_identity, stored_thread
+from .decoding import Decoded, Parts, ancestor_content, decode_checkpoints, decode_writes
+from .payload import StoredThread, naming_checkpoint, part_identity, stored_thread
+from .records import Base, ChannelHistory, LoadedGraphCheckpoint, LoadedWrite
+from .statements import loading
+from .statements.loading import AncestorRow, AncestorsWriteRow, CachedParts, LineRow, LoadedRow
+from .statements.tables import OWN_PARTS, ThreadKey, conditions
 from .values import EncodedValue
 
-#: The epoch of a thread, and the numbers of parts that need not be read as long as it lasts.
-Known: TypeAlias = tuple[bytes, Sequence[int]]
+#: Ancestors that are read in one round trip.
+ANCESTORS_PAGE = 256
 
 
 class Loading:
     """Reads checkpoints and writes.
 
     Args:
-        sql: The statements.
+        sql: The tables.
         cache: The cache of threads.
         sealing: Decrypts the family.
     """
 
-    def __init__(self, sql: GraphDialect, cache: BaseCache, sealing: Sealing) -> None:
+    def __init__(self, sql: Dialect, cache: BaseCache, sealing: Sealing) -> None:
         self._sealing = sealing
         self._sql = sql
         self._cache = cache
@@ -45,17 +47,21 @@ class Loading:
 
         One round trip. Values that the process has cached are not sent again.
         """
-        key = (tenant, thread_id)
+        key = ThreadKey(tenant, thread_id)
         ns_key = keys.ns_key(ns)
         checkpoint_key = None if checkpoint_id is None else keys.checkpoint_key(ns, checkpoint_id)
+        chosen = loading.NEWEST if checkpoint_id is None else loading.NAMED
 
-        def query(known: Known | None) -> Query[LoadedRow]:
-            return self._sql.loading.load(*key, ns_key, checkpoint_key, known)
+        def query(*cached: CachedParts, pieces: Mapping[str, str]) -> Query[LoadedRow]:
+            pieces = {"chosen": chosen, **pieces}
+            return loading.READ_ONE(
+                self._sql, key, *cached, ns_key=ns_key, checkpoint_key=checkpoint_key, pieces=pieces
+            )
 
-        found, parts = yield from self._read(key, ns_key, checkpoint_id, query)
-        if not found:
+        decoded, parts = yield from self._read(key, ns_key, checkpoint_id, query)
+        if not decoded:
             return None
-        loaded, row, content = found[0]
+        loaded, row, content = decoded[0]
         bodies = {}
         with naming_checkpoint(thread_id, row.checkpoint_id):
             for name, (_, value) in content.values.items():
@@ -92,65 +98,33 @@ class Loading:
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
         """
-        ns_key = None if ns is None else keys.ns_key(ns)
+        key, ns_key = ThreadKey(tenant, thread_id), None if ns is None else keys.ns_key(ns)
+        given: dict[str, Any] = {
+            "ns_key": ns_key,
+            "checkpoint_id": checkpoint_id,
+            "before": None if before is None else keys.checkpoint_key(*before),
+            "before_id": before_id,
+            "before_seq": before_seq,
+            "matching": matching,
+        }
+        chosen = {"chosen": loading.SEVERAL, "conditions": conditions(loading.CONDITIONS, given)}
 
-        def query(known: Known | None) -> Query[LoadedRow]:
-            return self._sql.loading.list(
-                tenant,
-                thread_id,
-                limit,
-                ns_key=ns_key,
-                checkpoint_id=checkpoint_id,
-                before=None if before is None else keys.checkpoint_key(*before),
-                before_id=before_id,
-                before_seq=before_seq,
-                matching=matching,
-                known=known,
-            )
+        def query(*cached: CachedParts, pieces: Mapping[str, str]) -> Query[LoadedRow]:
+            return loading.READ_SEVERAL(self._sql, key, *cached, limit=limit, pieces={**chosen, **pieces}, **given)
 
-        found, _ = yield from self._read((tenant, thread_id), ns_key, checkpoint_id, query)
-        return [one.loaded for one in found], found[-1].row.seq if found else 0
-
-    def keys(self, tenant: str, thread_id: str) -> Operation[set[bytes]]:
-        """Return the keys of a thread's checkpoints. One round trip."""
-        rows = yield from fetch(self._sql.loading.keys(tenant, thread_id))
-        return {row.checkpoint_key for row in rows}
+        decoded, _ = yield from self._read(key, ns_key, checkpoint_id, query)
+        return [one.loaded for one in decoded], decoded[-1].row.seq if decoded else 0
 
     def writes(
         self, tenant: str, thread_id: str, checkpoint_key: bytes, task_id: str | None
     ) -> Operation[list[LoadedWrite]]:
         """Return the writes at a checkpoint, or those of one task. One round trip."""
-        task_key = None if task_id is None else keys.task_key(task_id)
-        rows = yield from fetch(self._sql.loading.writes(tenant, thread_id, checkpoint_key, task_key))
-        return decode_writes(stored_thread(tenant, thread_id, self._sealing), checkpoint_key, rows)
-
-    def _read(
-        self,
-        key: tuple[str, str],
-        ns_key: bytes | None,
-        checkpoint_id: str | None,
-        query: Callable[[Known | None], Query[LoadedRow]],
-    ) -> Operation[tuple[list[Decoded], Parts]]:
-        """Return the checkpoints that a query finds, newest first, and their parts.
-
-        One round trip; another one if the cached parts are of commits that the server lost.
-
-        Args:
-            key: Tenant and thread.
-            ns_key: The namespace whose cached parts are not read again; None to read all.
-            checkpoint_id: The id of the checkpoints, if the query finds those of one id only.
-            query: Returns the query, given what is known.
-        """
-        thread = stored_thread(*key, self._sealing)
-        parts = Parts(part_identity(thread))
-        known = None if ns_key is None else self._know(parts, key, ns_key)
-        rows = yield from fetch(query(known))
-        decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None if known is None else known[0])
-        if known is not None and parts.contradicts(one.content for one in decoded):
-            parts = Parts(parts.identity)
-            rows = yield from fetch(query(None))
-            decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None)
-        return decoded, parts
+        key, task_key = ThreadKey(tenant, thread_id), None if task_id is None else keys.task_key(task_id)
+        pieces = {"task": "" if task_id is None else loading.OF_TASK}
+        rows = yield from fetch(
+            loading.READ_WRITES(self._sql, key, checkpoint_key=checkpoint_key, task_key=task_key, pieces=pieces)
+        )
+        return decode_writes(stored_thread(*key, self._sealing), checkpoint_key, rows)
 
     def value(self, tenant: str, thread_id: str, ns: str, value: Inline | Stored) -> Operation[EncodedValue]:
         """Return one value of a checkpoint. One round trip, or none for a small value.
@@ -158,16 +132,129 @@ class Loading:
         Raises:
             CorruptCheckpoint: A part is missing or of another length.
         """
-        parts = Parts(part_identity(stored_thread(tenant, thread_id, self._sealing)))
-        if isinstance(value, Stored):
-            numbers = [link.part for link in value.chain]
-            rows = yield from fetch(self._sql.loading.parts(tenant, thread_id, keys.ns_key(ns), numbers))
-            parts.sealed = {row.number: row.chunk for row in rows}
+        parts = yield from self._parts(ThreadKey(tenant, thread_id), ns, [value])
         return parts.encoded(value)
 
-    def _know(self, parts: Parts, key: tuple[str, str], ns_key: bytes) -> Known | None:
-        """Add the cached bodies of a namespace to parts; return the epoch and numbers of their parts."""
-        base = self._cache.base(key, ns_key)
-        if base is None or not base.bodies:
+    def channel_history(
+        self, tenant: str, thread_id: str, ns: str, checkpoint_id: str, channels: Sequence[str]
+    ) -> Operation[dict[str, ChannelHistory]]:
+        """Return the writes to channels along a checkpoint's ancestors, per channel up to the nearest with a value.
+
+        One round trip for 256 ancestors, and one for the values found. Ends where a chain of ancestors returns to a
+        checkpoint it has passed, which happens if that was saved again under another parent.
+        """
+        key = ThreadKey(tenant, thread_id)
+        thread = stored_thread(*key, self._sealing)
+        first = keys.checkpoint_key(ns, checkpoint_id)
+        walk = _Walk(set(channels), {first}, {name: [] for name in channels})
+        start: bytes | None = first
+        while start is not None and walk.missing:
+            query = loading.ANCESTORS(
+                self._sql, key, checkpoint_key=start, depth=ANCESTORS_PAGE, channels=sorted(walk.missing)
+            )
+            start = _follow(walk, thread, (yield from fetch(query)))
+        parts = yield from self._parts(key, ns, [value for value, _ in walk.seeds.values()])
+        values: dict[str, EncodedValue] = {}
+        for name, (value, seeded_at) in walk.seeds.items():
+            with naming_checkpoint(thread_id, seeded_at):
+                values[name] = parts.encoded(value)
+        return {name: ChannelHistory(walk.writes[name][::-1], values.get(name)) for name in channels}
+
+    def _read(
+        self,
+        key: ThreadKey,
+        ns_key: bytes | None,
+        checkpoint_id: str | None,
+        query: Callable[..., Query[LoadedRow]],
+    ) -> Operation[tuple[list[Decoded], Parts]]:
+        """Return the checkpoints that a query finds, newest first, and their parts.
+
+        One round trip; another one if the cached parts are of commits that the server lost.
+
+        Args:
+            key: The thread.
+            ns_key: The namespace whose cached parts are not read again; None to read all.
+            checkpoint_id: The id of the checkpoints, if the query finds those of one id only.
+            query: Returns the query, given the cached parts and the piece that leaves them out.
+        """
+        thread = stored_thread(*key, self._sealing)
+        parts = Parts(part_identity(thread))
+        base = None if ns_key is None else self._cache.base(key, ns_key)
+        if base is not None and base.bodies:
+            numbers = parts.add_cached(base.values, base.bodies)
+            cached = CachedParts(base.epoch, ",".join(map(str, numbers)))
+            rows = yield from fetch(query(cached, pieces={"cached": loading.NOT_CACHED}))
+            decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, base.epoch)
+            if not parts.contradicts(one.content for one in decoded):
+                return decoded, parts
+            parts = Parts(parts.identity)
+        rows = yield from fetch(query(pieces={"cached": ""}))
+        return decode_checkpoints(thread, checkpoint_id, rows, parts, None), parts
+
+    def _parts(self, key: ThreadKey, ns: str, values: Sequence[Inline | Stored]) -> Operation[Parts]:
+        """Return the parts of some values. One round trip, or none if all values are small."""
+        parts = Parts(part_identity(stored_thread(*key, self._sealing)))
+        numbers = [link.part for value in values if isinstance(value, Stored) for link in value.chain]
+        if numbers:
+            seqs = [number // OWN_PARTS for number in numbers if number % OWN_PARTS == 0]
+            read = loading.READ_PARTS(self._sql, key, ns_key=keys.ns_key(ns), numbers=numbers, seqs=seqs or [None])
+            rows = yield from fetch(read)
+            parts.sealed = {row.number: row.chunk for row in rows}
+        return parts
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk along a chain of ancestors.
+
+    Args:
+        missing: Channels whose nearest value was not found yet.
+        passed: The keys of the checkpoints that were passed.
+        writes: By channel, the writes at each checkpoint, newest checkpoint first.
+        seeds: By channel, the nearest value, and the id of the checkpoint that has it.
+    """
+
+    missing: set[str]
+    passed: set[bytes]
+    writes: dict[str, list[list[LoadedWrite]]]
+    seeds: dict[str, tuple[Inline | Stored, str]] = field(default_factory=dict)
+
+    def take(self, thread: StoredThread, row: AncestorRow, writes: Sequence[LoadedWrite]) -> bool:
+        """Record an ancestor with its writes. False at the end of the walk."""
+        if row.checkpoint_key in self.passed:
+            return False
+        self.passed.add(row.checkpoint_key)
+        for name in self.missing:
+            own = [write for write in writes if write.channel == name]
+            if own:
+                self.writes[name].append(own)
+        with naming_checkpoint(thread.thread_id, row.checkpoint_id):
+            values = ancestor_content(thread, row).values
+        for name in self.missing & values.keys():
+            self.seeds[name] = values[name].value, row.checkpoint_id
+        self.missing -= values.keys()
+        return bool(self.missing)
+
+
+def _follow(walk: _Walk, thread: StoredThread, rows: Sequence[LineRow]) -> bytes | None:
+    """Walk along a page of a chain; return the key of the checkpoint that begins the next page, if any.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged.
+    """
+    line = read_rows(AncestorRow, [row for row in rows if row.kind == loading.CHECKPOINT])
+    line.sort(key=lambda row: row.depth)
+    for row in line[:1]:  # its values are not needed, but it leads to its parent
+        with naming_checkpoint(thread.thread_id, row.checkpoint_id):
+            ancestor_content(thread, row)
+    names = {row.depth: row.checkpoint_id for row in line}
+    writes: dict[int, list[LoadedWrite]] = {}
+    for write in read_rows(AncestorsWriteRow, [row for row in rows if row.kind == loading.WRITE]):
+        with naming_checkpoint(thread.thread_id, names.get(write.depth, "?")):
+            writes.setdefault(write.depth, []).extend(decode_writes(thread, write.checkpoint_key, (write,)))
+    for row in line[1:]:
+        if not walk.take(thread, row, writes.get(row.depth, ())):
             return None
-        return base.epoch, parts.know(base.values, base.bodies)
+        if row.depth == ANCESTORS_PAGE:
+            return row.checkpoint_key
+    return None

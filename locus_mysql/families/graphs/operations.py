@@ -1,16 +1,26 @@
-"""Every operation of the family: `GraphOperations`."""
+"""Every operation of the family, `GraphOperations`; and the base of the public classes, which find a call's tenant."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Generic, TypeVar
+
 from ...config import MySQLConfig
-from ...dialect.graphs import GraphDialect
+from ...dialect.like import like
 from ...engine.operation import Operation, fetch
+from ...runtime.arguments import check_days
 from ...runtime.sealing import Sealing
-from .ancestry import Ancestry
+from ...runtime.stores import AsyncStore, SyncStore
+from ...runtime.tenancy import Tenancy
+from ..family import Count, Counts
 from .base_cache import BaseCache
 from .loading import Loading
 from .removing import Removing
 from .saving import Saving
+from .statements import threads
+from .statements.tables import graph_dialect
+from .statements.threads import ThreadPosition
 
 
 class GraphOperations:
@@ -22,28 +32,27 @@ class GraphOperations:
 
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
-        #: The statements.
-        self.sql = GraphDialect(config.table_prefix)
+        #: The tables.
+        self.sql = graph_dialect(config.table_prefix)
         sealing = Sealing(config.encryption, self.sql.schema.family)
         cache = BaseCache(config.cache_bytes)
         #: Storing checkpoints and writes.
         self.saving = Saving(config, self.sql, cache)
         #: Reading them.
         self.loading = Loading(self.sql, cache, sealing)
-        #: The writes to channels along chains of ancestors.
-        self.ancestry = Ancestry(self.sql, sealing)
         #: Removing them, and copying threads.
         self.removing = Removing(config, self.sql, cache)
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
-        rows = yield from fetch(self.sql.threads.list(tenant, pattern, limit, offset))
-        return [row.thread_id for row in rows]
+        others = max(offset + limit - 1, 0)
+        find = threads.LIST(self.sql, tenant=tenant, pattern=like(pattern), limit=limit, offset=offset, others=others)
+        return [row.thread_id for row in (yield from fetch(find))]
 
     def page_of_threads(
-        self, tenant: str, limit: int, after: tuple[str, str] | None = None
-    ) -> Operation[list[tuple[str, str]]]:
-        """Return position and id of the threads after a position, most recently saved first. One round trip.
+        self, tenant: str, limit: int, after: ThreadPosition | None = None
+    ) -> Operation[Sequence[ThreadPosition]]:
+        """Return the threads after a position, most recently saved first. One round trip.
 
         Saves, deletes and new threads between two pages do not affect the other threads: each of these is listed once.
 
@@ -52,10 +61,82 @@ class GraphOperations:
             limit: The maximum number.
             after: The last of the page before; None for the first page.
         """
-        rows = yield from fetch(self.sql.threads.page(tenant, limit, after))
-        return [(row.ordered_at, row.thread_id) for row in rows]
+        sources, condition = ((), "") if after is None else ((after,), threads.AFTER)
+        find = threads.PAGE(
+            self.sql, *sources, tenant=tenant, limit=limit, others=max(limit - 1, 0), pieces={"after": condition}
+        )
+        return (yield from fetch(find))
 
     def count(self, tenant: str, pattern: str) -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""
-        (row,) = yield from fetch(self.sql.threads.count(tenant, pattern))
+        (row,) = yield from fetch(threads.COUNT(self.sql, tenant=tenant, pattern=like(pattern)))
         return row.total
+
+
+class GraphMaintenance:
+    """Counts threads and removes old checkpoints. See `Maintenance`.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._tenant = config.tenant
+        self._operations = GraphOperations(config)
+
+    def stored(self) -> Operation[Counts]:
+        """Count threads. One round trip."""
+        threads = yield from self._operations.count(self._tenant, "*")
+        return (Count(threads, "{thread}"),)
+
+    def waste(self) -> Operation[Counts]:
+        """Return no counts: saves remove unneeded rows, except for old checkpoints."""
+        return ()
+        yield
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
+        """Remove checkpoints older than this many days. A thread not saved since is deleted."""
+        age_s = check_days(older_than_days) * 86_400
+        removed = yield from self._operations.removing.vacuum(self._tenant, age_s)
+        return (Count(removed, "{checkpoint}"),)
+
+
+class GraphsOfTenants:
+    """Operations of one configuration, with a tenant for each call.
+
+    Args:
+        config: The options.
+        tenant_of: Returns the tenant of a thread id.
+    """
+
+    def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None = None) -> None:
+        self.config = config
+        self.tenancy = Tenancy(config.tenant, tenant_of)
+        self.graphs = GraphOperations(config)
+        self.schema = self.graphs.sql.schema
+
+
+#: The class that holds the operations.
+Ops = TypeVar("Ops", bound=GraphsOfTenants)
+
+
+class Tenanted(Generic[Ops]):
+    """Mixin of the blocking and the asynchronous class."""
+
+    _operations: Ops
+
+    def tenant(self, tenant: str) -> AbstractContextManager[None]:
+        """Calls inside ``with saver.tenant("acme"):`` belong to this tenant."""
+        return self._operations.tenancy.scope(tenant)
+
+    def ddl(self) -> list[str]:
+        """Return the statements that create the tables, for a migration."""
+        return [statement.sql for statement in self._operations.schema.create()]
+
+
+class AsyncGraphs(Tenanted[Ops], AsyncStore[Ops]):
+    """Base of classes whose methods are awaited."""
+
+
+class SyncGraphs(Tenanted[Ops], SyncStore[Ops]):
+    """Base of classes whose methods block. Safe to share between threads."""

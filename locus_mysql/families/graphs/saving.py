@@ -6,30 +6,52 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ...config import MySQLConfig
-from ...dialect import Statement
-from ...dialect.graphs import GraphCheckpointRow, GraphDialect, WriteRow
-from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
-from ...dialect.graphs.saving import new_token
+from ...dialect import Query, Statement
+from ...dialect.dialect import Dialect
+from ...dialect.ledger import FORGOTTEN_AT_ONCE, RETENTION_S
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
+from ...records.ledger import FORGET_OLD
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import keys
-from .base_cache import BaseCache, Key
+from .base_cache import BaseCache
 from .chains import Inline, Stored, store
-from .damage import naming_checkpoint
-from .payload import Content, pack, pack_write, resolved, unpack
+from .payload import (
+    Compression,
+    Content,
+    StoredThread,
+    checkpoint_identity,
+    naming_checkpoint,
+    number_parts,
+    pack,
+    pack_write,
+    part_identity,
+    seal,
+    stored_thread,
+    unpack,
+    write_identity,
+)
 from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
-from .sealed_rows import checkpoint_identity, part_identity, seal, stored_thread, write_identity
+from .statements import loading, saving, threads
+from .statements.saving import BaseKey, EpochRow, GraphCheckpointRow, NewPartRow, WriteRow
+from .statements.tables import APART, OWN_PARTS, ThreadKey
 from .values import Body, EncodedValue
 
 #: One call in this many that stores writes is followed by housekeeping.
 HOUSEKEEPING_EVERY = 64
+
+#: Parts larger than this get a statement each, so that one packet need not hold them all.
+_LARGE_BYTES = 262_144
+
+
+#: What a checkpoint without a base continues.
+_NO_BASE = Base(b"", b"", b"", {}, {})
 
 
 class _Encoded(NamedTuple):
@@ -37,15 +59,43 @@ class _Encoded(NamedTuple):
 
     Args:
         row: Its row.
+        chunks: Its own parts.
         content: The content of the row's payload.
         bodies: The bodies of its large values.
-        after: The checkpoint whose parts it builds on.
+        base: The checkpoint whose parts it builds on; empty if it does not.
     """
 
     row: GraphCheckpointRow
+    chunks: Sequence[bytes]
     content: Content
     bodies: Mapping[str, Body]
-    after: BaseKey | None
+    base: tuple[BaseKey, ...]
+
+    @property
+    def pieces(self) -> Mapping[str, str]:
+        """The pieces of the statements that look for the base."""
+        return {"base": "{BASE_IS_THERE}" if self.base else ""}
+
+    @property
+    def holds_its_part(self) -> bool:
+        """Whether the row can hold the values itself: at most one part, and not a large one."""
+        return len(self.chunks) <= 1 and all(len(chunk) <= saving.OWN_CHUNK_BYTES for chunk in self.chunks)
+
+
+class _Insertion(NamedTuple):
+    """The statements that insert a checkpoint.
+
+    Args:
+        statements: In their order.
+        numbers: The one of them whose last insert id numbers the checkpoint's parts.
+        apart: What is added to that number.
+        epoch: Reads the thread's epoch, if it is not known.
+    """
+
+    statements: tuple[Statement, ...]
+    numbers: Statement
+    apart: int = APART
+    epoch: Query[EpochRow] | None = None
 
 
 class Saving:
@@ -53,12 +103,12 @@ class Saving:
 
     Args:
         config: The options.
-        sql: The statements.
+        sql: The tables.
         cache: The cache of threads.
     """
 
-    def __init__(self, config: MySQLConfig, sql: GraphDialect, cache: BaseCache) -> None:
-        self._config = config
+    def __init__(self, config: MySQLConfig, sql: Dialect, cache: BaseCache) -> None:
+        self._compression: Compression = config.compression
         self._sql = sql
         self._cache = cache
         self._sealing = Sealing(config.encryption, sql.schema.family)
@@ -67,96 +117,93 @@ class Saving:
     def save(self, tenant: str, thread_id: str, new: NewGraphCheckpoint, base: Base | None) -> Operation[None]:
         """Store a checkpoint as the newest of its thread.
 
-        One round trip. More if something was removed from the thread since the base was read, or if the id exists.
+        One round trip. More if something was removed from the thread since the base was read, or if the id exists. A
+        save that only shares the thread's lock is repeated with the lock if the thread is not as this process knows it.
 
         Raises:
             CheckpointExists: The id is taken, by other content, and the new one must not replace it.
         """
-        key = (tenant, thread_id)
+        key = ThreadKey(tenant, thread_id)
         epoch = self._cache.epoch(key) if base is None else base.epoch
         encoded = self._encode(key, new, base)
-        if (
-            epoch
-            and self._ttl_us is None
-            and self._cache.may_share(key)
-            and _holds_its_part(encoded.row)
-            and (yield from self._save_sharing(key, new, encoded, epoch))
-        ):
-            return
-        yield from self._save_locking(key, new, encoded, epoch)
-
-    def _save_sharing(self, key: Key, new: NewGraphCheckpoint, encoded: _Encoded, epoch: bytes) -> Operation[bool]:
-        """Save with a shared lock on the thread; False if the thread differs from this process's knowledge.
-
-        Raises:
-            CheckpointExists: The id is taken, by other content, and the new one must not replace it.
-        """
-        insert = self._sql.saving.insert_next(*key, epoch, encoded.row, encoded.after)
-        try:
-            results = yield Batch((insert,), self._landed(key, new, encoded), lock=self._lock(*key))
-        except Duplicate:
-            if (yield from self._is_saved(key, encoded.row, new)):
-                return True
-            if new.replace:
-                return False
-            raise _taken(key[1], new) from None
-        if results.earlier_attempt is not None:  # an earlier attempt had succeeded, and was perhaps replaced since
-            self._cache.forget(key)
-            return True
-        if not results[0].affected:
-            return False
-        self._remember(key, epoch, new, encoded, results[0].last_insert_id)
-        return True
-
-    def _save_locking(
-        self, key: Key, new: NewGraphCheckpoint, encoded: _Encoded, epoch: bytes | None
-    ) -> Operation[None]:
-        """Save under the thread's lock, and repeat it when something was removed from the thread meanwhile.
-
-        Raises:
-            CheckpointExists: The id is taken, by other content.
-        """
-        backoff = Backoff(f"Checkpoints were removed from thread {key[1]!r} while one was saved")
+        shares = bool(epoch) and self._ttl_us is None and self._cache.may_share(key) and encoded.holds_its_part
+        backoff = Backoff(f"Checkpoints were removed from thread {thread_id!r} while one was saved")
         while True:
             begun = time.monotonic()
-            took, statements = self._take_seq(key, epoch, encoded.after)
-            statements += self._sql.saving.insert(*key, encoded.row, in_epoch=bool(epoch), replace=new.replace)
-            read_epoch = self._sql.threads.epoch(*key)
-            if not epoch:
-                statements += (read_epoch,)
+            insertion = (self._sharing if shares else self._locking)(key, new, encoded, epoch)
+            find = saving.FIND_SAVED(self._sql, key, checkpoint_key=encoded.row.checkpoint_key, token=new.token)
             try:
-                results = yield Batch(statements, self._landed(key, new, encoded), lock=self._lock(*key))
-            except Outdated:
+                results = yield Batch(insertion.statements, find, lock=(self._sql.names["threads"], *key))
+            except Outdated:  # something was removed meanwhile
                 yield backoff.pause()
                 self._cache.forget(key)
-                base = yield from self.find_base(*key, new.ns, new.parent_id)
+                base = yield from self.find_base(tenant, thread_id, new.ns, new.parent_id)
                 epoch = None if base is None else base.epoch
                 encoded = self._encode(key, new, base)
+                continue
             except Duplicate:
                 if (yield from self._is_saved(key, encoded.row, new)):
                     return
-                raise _taken(key[1], new) from None
+                if not (shares and new.replace):
+                    raise CheckpointExists(
+                        f"Thread {thread_id!r} has a checkpoint {new.checkpoint_id!r} of other content. History is "
+                        "kept: save under another id, or delete that one first."
+                    ) from None
             else:
-                break
-        if results.earlier_attempt is not None:
-            self._cache.forget(key)
-            return
-        epoch = epoch or results.rows(read_epoch)[0].epoch
-        self._remember(key, epoch, new, encoded, APART + results[took].last_insert_id)
-        self._cache.locked(key, begun)
-
-    def _lock(self, tenant: str, thread_id: str) -> tuple[str, ...]:
-        return self._sql.names["threads"], tenant, thread_id
-
-    def _landed(self, key: Key, new: NewGraphCheckpoint, encoded: _Encoded) -> Statement:
-        return self._sql.saving.find_saved(*key, encoded.row.checkpoint_key, new.token)
-
-    def _remember(self, key: Key, epoch: bytes, new: NewGraphCheckpoint, encoded: _Encoded, stored_seq: int) -> None:
-        """Cache the checkpoint that was just saved under a number."""
+                if results.earlier_attempt is not None:  # it had succeeded, and was perhaps replaced since
+                    self._cache.forget(key)
+                    return
+                numbered = results.of(insertion.numbers)
+                if numbered.affected or not shares:
+                    break
+            shares = False
+        if not shares:
+            self._cache.locked(key, begun)
+        if insertion.epoch is not None:
+            epoch = results.rows(insertion.epoch)[0].epoch
+        assert epoch  # noqa: S101 - for the type checker: it was known, or read
         content, row = encoded.content, encoded.row
-        known = resolved(content.values, stored_seq)
-        base = Base(epoch, row.checkpoint_key, new.token, known, encoded.bodies, content.snapshots)
-        self._cache.remember(key, row.ns_key, base)
+        values = number_parts(content.values, insertion.apart + numbered.last_insert_id)
+        saved = Base(epoch, row.checkpoint_key, new.token, values, encoded.bodies, content.snapshots)
+        self._cache.remember(key, row.ns_key, saved)
+
+    def _sharing(self, key: ThreadKey, new: NewGraphCheckpoint, encoded: _Encoded, epoch: bytes | None) -> _Insertion:
+        """Insert with a shared lock on the thread; affects no row if the thread differs from what is known."""
+        row, chunk = encoded.row, encoded.chunks[0] if encoded.chunks else None
+        insert = saving.INSERT_SHARING(
+            self._sql, key, row, *encoded.base, epoch=epoch, chunk=chunk, pieces=encoded.pieces
+        )
+        return _Insertion((insert,), insert, 0)
+
+    def _locking(self, key: ThreadKey, new: NewGraphCheckpoint, encoded: _Encoded, epoch: bytes | None) -> _Insertion:
+        """Reserve the next number under the thread's lock, and insert under it; creates the thread if necessary.
+
+        Raises:
+            Outdated: The epoch is known, and something was removed since.
+        """
+        sql, row, ttl_us = self._sql, encoded.row, self._ttl_us
+        statements: list[Statement]
+        if epoch:
+            take = saving.TAKE_SEQ_IN_EPOCH(sql, key, *encoded.base, epoch=epoch, ttl_us=ttl_us, pieces=encoded.pieces)
+            statements = [take]
+        else:
+            fresh = os.urandom(8)
+            take = saving.TAKE_SEQ(sql, key, epoch=fresh, ttl_us=ttl_us)
+            statements = [threads.LOCK(sql, key, epoch=fresh), *(one(sql, key) for one in threads.CLEAR_EXPIRED), take]
+            if ttl_us is not None and ttl_us < RETENTION_S * 1_000_000:
+                statements.insert(1, threads.RECORD_EXPIRED(sql, key))
+        number = {"number": saving.IF_TAKEN if epoch else saving.UNLESS_RECORDED}
+        statements.append(
+            (saving.REPLACE if new.replace else saving.INSERT)(sql, key, row, token=new.token, pieces=number)
+        )
+        if new.replace:
+            statements.append(saving.RECORD_IF_REPLACED(sql, key, row))
+        for parts in _packets(encoded.chunks):
+            statements.append(saving.INSERT_PARTS(sql, key, checkpoint_key=row.checkpoint_key, rows=parts))
+        if epoch:
+            return _Insertion(tuple(statements), take)
+        read_epoch = saving.EPOCH(sql, key)
+        return _Insertion((*statements, read_epoch), take, epoch=read_epoch)
 
     def find_base(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str | None) -> Operation[Base | None]:
         """Return the base for a checkpoint that follows this one; None if this one does not exist.
@@ -165,12 +212,12 @@ class Saving:
         """
         if checkpoint_id is None:
             return None
-        key = (tenant, thread_id)
+        key = ThreadKey(tenant, thread_id)
         ns_key, checkpoint_key = keys.ns_key(ns), keys.checkpoint_key(ns, checkpoint_id)
-        known = self._cache.base(key, ns_key, checkpoint_key)
-        if known is not None:
-            return known
-        rows = yield from fetch(self._sql.loading.base(*key, checkpoint_key))
+        cached = self._cache.base(key, ns_key, checkpoint_key)
+        if cached is not None:
+            return cached
+        rows = yield from fetch(loading.BASE(self._sql, key, checkpoint_key=checkpoint_key))
         if not rows:
             return None
         (row,) = rows
@@ -181,7 +228,7 @@ class Saving:
         bodies = self._cache.bodies(key, ns_key, content.values)
         return Base(row.epoch, checkpoint_key, row.token, content.values, bodies, content.snapshots)
 
-    def newest_known(self, tenant: str, thread_id: str, ns: str) -> Base | None:
+    def newest_cached(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """Return the checkpoint of a namespace that this process saved or loaded last."""
         return self._cache.base((tenant, thread_id), keys.ns_key(ns))
 
@@ -207,87 +254,79 @@ class Saving:
         """
         if not writes:
             return
-        token = new_token()
-        task_key = keys.task_key(task_id)
-        thread = stored_thread(tenant, thread_id, self._sealing)
-
-        def payload(write: LoadedWrite) -> bytes:
+        key = ThreadKey(tenant, thread_id)
+        thread = stored_thread(*key, self._sealing)
+        rows = []
+        for write in writes:
             identity = write_identity(thread, checkpoint_key, task_id, write.idx, write.channel, write.task_path)
-            return pack_write(write.value, self._compression, identity)
-
-        rows = [
-            WriteRow(task_key, write.idx, task_id, write.task_path, write.channel, payload(write)) for write in writes
-        ]
-        sql = self._sql.saving
-        insert = sql.insert_writes(tenant, thread_id, checkpoint_key, token, rows, replace=replace)
-        yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
+            payload = pack_write(write.value, self._compression, identity)
+            rows.append(WriteRow(keys.task_key(task_id), write.idx, task_id, write.task_path, write.channel, payload))
+        token = _timed_token(time.time())
+        then = saving.KEEP_LAST if replace else saving.KEEP_FIRST if any(row.idx < 0 for row in rows) else saving.KEEP
+        insert = saving.INSERT_WRITES(
+            self._sql, key, checkpoint_key=checkpoint_key, token=token, rows=rows, pieces={"then": then}
+        )
+        yield Batch((insert,), saving.FIND_WRITTEN(self._sql, token=token), lock=(self._sql.names["writes"], *key))
         if one_in(HOUSEKEEPING_EVERY):
-            yield from self._housekeeping()
+            try:
+                yield forget_tokens(self._sql)
+            except LocusMySQLError as error:  # the writes are stored, and a later call repeats the clean-up
+                HOUSEKEEPING.warning("Writes were stored, but the housekeeping after it failed: %s.", loggable(error))
 
-    def _housekeeping(self) -> Operation[None]:
-        """Delete some old tokens.
-
-        The writes have been stored by then, so a failure is only logged, and a later call repeats the clean-up.
-        """
-        try:
-            yield Batch((self._sql.saving.forget_written(), self._sql.ledger.forget_old()), atomic=False)
-        except LocusMySQLError as error:
-            HOUSEKEEPING.warning("Writes were stored, but the housekeeping after it failed: %s.", loggable(error))
-
-    @property
-    def _compression(self) -> Literal["zlib", "none"]:
-        return self._config.compression
-
-    def _is_saved(self, key: Key, row: GraphCheckpointRow, new: NewGraphCheckpoint) -> Operation[bool]:
+    def _is_saved(self, key: ThreadKey, row: GraphCheckpointRow, new: NewGraphCheckpoint) -> Operation[bool]:
         """Return whether the existing row with this id is from this save, or has the same content."""
         marks = [new.token]
         if new.digest:  # rows from before encryption have the digest itself
             marks = [*self._sealing.of(*key).digests(new.digest, row.checkpoint_key), new.digest]
-        finding = [self._sql.saving.find_saved(*key, row.checkpoint_key, mark) for mark in dict.fromkeys(marks)]
-        results = yield Batch(tuple(finding))
-        return any(found.rows for found in results)
+        results = yield Batch(
+            tuple(
+                saving.FIND_SAVED(self._sql, key, checkpoint_key=row.checkpoint_key, token=mark)
+                for mark in dict.fromkeys(marks)
+            )
+        )
+        return any(result.rows for result in results)
 
-    def _take_seq(self, key: Key, epoch: bytes | None, after: BaseKey | None) -> tuple[int, tuple[Statement, ...]]:
-        """Return the statements that reserve the next number, and the index of the one that does."""
-        if epoch:
-            return 0, (self._sql.threads.take_seq_in_epoch(*key, epoch, self._ttl_us, after),)
-        record = self._sql.ledger.record_expired(*key)
-        statements = self._sql.threads.take_seq(*key, os.urandom(8), self._ttl_us, record)
-        return len(statements) - 1, statements
-
-    def _encode(self, key: Key, new: NewGraphCheckpoint, base: Base | None) -> _Encoded:
+    def _encode(self, key: ThreadKey, new: NewGraphCheckpoint, base: Base | None) -> _Encoded:
         """Encode a checkpoint to save."""
         thread = stored_thread(*key, self._sealing)
+        earlier = base or _NO_BASE
         values: dict[str, LabelledValue] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
         snapshots = set(new.snapshots)
         for name, label, encoded in new.values(base):
-            before = base.values.get(name) if base is not None else None
-            body = base.bodies.get(name) if base is not None else None
+            before, body = earlier.values.get(name), earlier.bodies.get(name)
+            value: Inline | Stored
             if encoded is None:
                 assert before is not None  # noqa: S101 - only a value of the base is kept
-                values[name] = LabelledValue(label, before.value)
-                if base is not None and name in base.snapshots:
-                    snapshots.add(name)
+                value = before.value
+                snapshots |= earlier.snapshots & {name}
             elif len(chunks) == OWN_PARTS:
-                values[name], body = LabelledValue(label, Inline(EncodedValue(encoded.kind, encoded.data))), None
+                value, body = Inline(EncodedValue(encoded.kind, encoded.data)), None
             else:
-                stored = store(encoded, None if before is None else before.value, body, len(chunks))
-                values[name], body = LabelledValue(label, stored.value), stored.body
-                if stored.chunk is not None:
-                    chunks.append(seal(stored.chunk, self._compression, part_identity(thread)))
+                value, body, chunk = store(encoded, None if before is None else before.value, body, len(chunks))
+                if chunk is not None:
+                    chunks.append(seal(chunk, self._compression, part_identity(thread)))
+            values[name] = LabelledValue(label, value)
             if body is not None:
                 bodies[name] = body
-        if base is not None:
-            snapshots |= base.snapshots - values.keys() - new.counted
+        snapshots |= earlier.snapshots - values.keys() - new.counted
         content = Content(new.codec, new.head, values, frozenset(snapshots))
+        parts = _parts(values)
+        builds_on = (
+            (BaseKey(earlier.checkpoint_key, earlier.token),) if any(part >= OWN_PARTS for part in parts) else ()
+        )
+        return _Encoded(self._row(thread, new, content, parts), chunks, content, bodies, builds_on)
+
+    def _row(
+        self, thread: StoredThread, new: NewGraphCheckpoint, content: Content, parts: Sequence[int]
+    ) -> GraphCheckpointRow:
+        """Return the row of a checkpoint."""
         parent_key = None if new.parent_id is None else keys.checkpoint_key(new.ns, new.parent_id)
         checkpoint_key = keys.checkpoint_key(new.ns, new.checkpoint_id)
-        needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
+        needs = 0 if parent_key is None else new.needs if content.snapshots <= content.values.keys() else 1
         identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, new.metadata)
-        parts = _parts(values)
-        row = GraphCheckpointRow(
+        return GraphCheckpointRow(
             ns_key=keys.ns_key(new.ns),
             checkpoint_key=checkpoint_key,
             parent_key=parent_key,
@@ -297,26 +336,40 @@ class Saving:
             needs=needs,
             sources=json.dumps(parts, separators=(",", ":")),
             tokens=new.token + (thread.sealing.digests(new.digest, checkpoint_key)[0] if new.digest else b""),
-            payload=pack(content, self._config.compression, identity),
+            payload=pack(content, self._compression, identity),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),
-            chunks=tuple(chunks),
         )
-        builds = base is not None and any(part >= OWN_PARTS for part in parts)
-        after = (base.checkpoint_key, base.token) if base is not None and builds else None
-        return _Encoded(row, content, bodies, after)
 
 
-def _taken(thread_id: str, new: NewGraphCheckpoint) -> CheckpointExists:
-    return CheckpointExists(
-        f"Thread {thread_id!r} has a checkpoint {new.checkpoint_id!r} of other content. History is kept: "
-        "save under another id, or delete that one first."
+def forget_tokens(sql: Dialect) -> Batch:
+    """Return the batch that deletes some tokens of calls that are no longer repeated, of all tenants."""
+    before = _timed_token(time.time() - RETENTION_S)[:8]
+    return Batch(
+        (
+            FORGET_OLD(sql, limit=FORGOTTEN_AT_ONCE),
+            saving.FORGET_WRITTEN(sql, before=before, limit=FORGOTTEN_AT_ONCE),
+        ),
+        atomic=False,
     )
 
 
-def _holds_its_part(row: GraphCheckpointRow) -> bool:
-    """Return whether a row can hold its values itself: at most one part, and not a large one."""
-    return len(row.chunks) <= 1 and all(len(chunk) <= OWN_CHUNK_BYTES for chunk in row.chunks)
+def _timed_token(now_s: float) -> bytes:
+    """Return a token for a call that stores writes: 8 bytes of the time, and 8 random ones."""
+    return int(now_s * 1_000_000).to_bytes(8) + os.urandom(8)
+
+
+def _packets(chunks: Sequence[bytes]) -> list[list[NewPartRow]]:
+    """Group the parts of a checkpoint by the statement that stores them."""
+    groups: list[list[NewPartRow]] = []
+    size_bytes = 0
+    for slot, chunk in enumerate(chunks):
+        size_bytes += len(chunk)
+        if not groups or size_bytes > _LARGE_BYTES:
+            groups.append([])
+            size_bytes = len(chunk)
+        groups[-1].append(NewPartRow(slot, chunk))
+    return groups
 
 
 def _parts(values: Mapping[str, LabelledValue]) -> list[int]:

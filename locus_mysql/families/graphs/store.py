@@ -18,10 +18,10 @@ from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.stores import awaited, blocking
 from . import keys
-from .arguments import check_id
-from .base import AsyncGraphs, GraphsOfTenants, SyncGraphs
 from .copying import copy_thread
-from .damage import naming_checkpoint
+from .keys import check_id
+from .operations import AsyncGraphs, GraphsOfTenants, SyncGraphs
+from .payload import naming_checkpoint
 from .records import (
     Base,
     CheckpointRecord,
@@ -102,7 +102,7 @@ class SaverOperations(GraphsOfTenants):
         tenant = self.tenancy.of(thread_id)
         saving = self.graphs.saving
         base = yield from saving.find_base(tenant, thread_id, ns, parent_checkpoint_id)
-        yield from saving.save(tenant, thread_id, new, base or saving.newest_known(tenant, thread_id, ns))
+        yield from saving.save(tenant, thread_id, new, base or saving.newest_cached(tenant, thread_id, ns))
 
     def get(
         self, *, thread_id: str, checkpoint_id: str | None = None, checkpoint_ns: str = DEFAULT_NAMESPACE
@@ -117,8 +117,8 @@ class SaverOperations(GraphsOfTenants):
         check_thread_id(thread_id)
         if checkpoint_id is not None:
             check_id(checkpoint_id, "Checkpoint id")
-        found = yield from self.graphs.loading.load(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id)
-        return None if found is None else _record(found)
+        loaded = yield from self.graphs.loading.load(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id)
+        return None if loaded is None else _record(loaded)
 
     def list_checkpoints(
         self, *, thread_id: str, checkpoint_ns: str = DEFAULT_NAMESPACE, limit: int = 10, before: str | None = None
@@ -197,10 +197,10 @@ class SaverOperations(GraphsOfTenants):
             check_id(task_id, "Task id")
         reading = self.graphs.loading.writes(self.tenancy.of(thread_id), thread_id, checkpoint_key, task_id)
         with naming_checkpoint(thread_id, checkpoint_id):
-            found = yield from reading
+            stored = yield from reading
         return [
             WriteRecord(task_id=write.task_id, idx=idx, channel=channel, value=value)
-            for write in sorted(found, key=lambda write: write.task_id)
+            for write in sorted(stored, key=lambda write: write.task_id)
             for idx, (channel, value) in enumerate(_pairs(write, thread_id))
         ]
 
@@ -407,8 +407,8 @@ def _pairs(write: LoadedWrite, thread_id: str) -> list[tuple[str, Any]]:
     return [(channel, value) for channel, value in decode_json(write.value.data)]
 
 
-def _check_codec(found: str, thread_id: str) -> None:
-    if found != CODEC:
+def _check_codec(codec: str, thread_id: str) -> None:
+    if codec != CODEC:
         raise CorruptCheckpoint(
             f"Thread {thread_id!r} has checkpoints that another store saved, such as LangGraph's. Give each its own "
             "tenant, table_prefix or thread ids."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...dialect.graphs.tables import graph_schema, table_names
 from ...records.tables import Owner, Part, Sealed, Tables
+from .statements.tables import graph_schema, table_names
 
 
 @lru_cache(maxsize=16)

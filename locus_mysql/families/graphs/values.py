@@ -118,10 +118,6 @@ class Body:
             self._known = self._hasher.digest()[:_DIGEST_BYTES]
         return self._known
 
-    def prepare(self) -> None:
-        """Hash the bytes, so that a body that continues this one need not."""
-        self._hash()
-
     def begins_with(self, length: int, digest: bytes) -> bool:
         """Return whether the first bytes have this digest."""
         if length > self.length:

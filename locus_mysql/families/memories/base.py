@@ -6,15 +6,14 @@ import inspect
 from collections.abc import Coroutine, Generator, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from ...dialect.memories.filters import ItemFilter
-from ...dialect.memories.ranges import Range
 from ...engine.operation import Operation
 from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, EmbedTexts, Procedure, embed_awaited, embed_blocking
 from .namespaces import path_of
 from .operations import EmbeddedPage, MemoryOperations
-from .writing import ItemKey
+from .statements.dialect import ItemKey, Range
+from .statements.filters import ItemFilter
 
 T = TypeVar("T")
 

@@ -7,15 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.ranges import Range
-from ...dialect.memories.vectors import EmbeddingRow, StateRow
-from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, fetch
 from ...runtime.lru_cache import LRUCache
 from .sealed_items import SealedItems
+from .statements.dialect import MemoryDialect, Range
+from .statements.vectors import SIZE, EmbeddingRow, StateRow, range_state, whole_range
 from .vectors.matrix import Matrix, size_bytes
-from .vectors.stored import is_sound, verified_embeddings
 
 #: The path, item key and number of an embedding.
 VectorKey: TypeAlias = tuple[bytes, bytes, int]
@@ -59,13 +56,13 @@ class Scope(NamedTuple):
 
 @dataclass(slots=True)
 class RangeState:
-    """The rows of `VectorStatements.range_state` or `whole_range`, from one consistent read.
+    """The rows of `range_state` or `whole_range`, from one consistent read.
 
     Args:
         scopes: The namespaces of the range, by path.
         found_tokens: The tokens of known writes that the server still has.
-        removed: Embeddings that were removed since the known writes.
-        embeddings: Embeddings that were written since, or all.
+        removed: Embeddings that were removed since the known writes, and those of other models.
+        embeddings: Embeddings of the model that were written since, or all.
     """
 
     scopes: dict[bytes, Scope] = field(default_factory=dict)
@@ -77,12 +74,12 @@ class RangeState:
     def of(cls, rows: Iterable[StateRow]) -> RangeState:
         """Return the state that some rows describe."""
         state = cls()
-        for stamp, purged, token, previous, path, key, number, embedding, checksum, model in rows:
+        for stamp, purged, token, previous, path, key, number, embedding in rows:
             if path is not None and key is not None and number is not None:
-                if embedding is None or checksum is None or model is None:
+                if embedding is None:
                     state.removed.append((path, key, number))
                 else:
-                    state.embeddings.append(EmbeddingRow(path, key, number, embedding, checksum, model))
+                    state.embeddings.append(EmbeddingRow(path, key, number, embedding))
             elif path is not None and stamp is not None and purged is not None and token is not None:
                 state.scopes[path] = Scope(Write(stamp, token), purged, previous)
             elif token is not None:
@@ -102,7 +99,7 @@ class RangeState:
         """Check whether the recorded changes since the known write are incomplete.
 
         They are incomplete if removals since then were purged, or if the server no longer has the known write: it is
-            too old, or the server lost it, and with it all later writes that this process has read.
+        too old, or the server lost it, and with it all later writes that this process has read.
         """
         if path not in known:
             return True
@@ -131,9 +128,9 @@ class CachedRanges:
     """Loads ranges that are searched repeatedly, and brings them up to date. Safe to share between threads.
 
     Args:
-        sql: The statements.
+        sql: The names of the tables.
         limit_bytes: The maximum memory of all ranges; the least recently used ones are evicted.
-        sealed: Decrypts embeddings.
+        sealed: Opens embeddings.
         model: The model whose embeddings are loaded.
     """
 
@@ -161,7 +158,9 @@ class CachedRanges:
         """Return the embeddings of a range, and keep them; None if they do not fit into the memory."""
         least = 1 if self._is_small.get((tenant, where)) else None
         if least is None:
-            ((least,),) = yield from fetch(self._sql.vectors.size(tenant, where))
+            ((least,),) = yield from fetch(
+                SIZE(self._sql, tenant=tenant, pieces={"range": where.condition("v")}, **where.params)
+            )
         if size_bytes(least, dims) > self._limit_bytes:
             return None
         cached = CachedRange(Matrix(dims), {})
@@ -189,7 +188,7 @@ class CachedRanges:
             yield from self._read(tenant, where, cached)
         else:
             if not with_changes and (since := {path: known[path] for path in changed if path in known}):
-                state = RangeState.of((yield from fetch(self._sql.vectors.range_state(tenant, where, since))))
+                state = RangeState.of((yield from fetch(range_state(self._sql, tenant, where, self._model, since))))
                 changed = [path for path in changed if path in state.scopes]
             yield from self._apply(tenant, cached, state, known, changed)
         self._ranges.put((tenant, where), cached, cached.matrix.size_bytes)
@@ -197,13 +196,12 @@ class CachedRanges:
 
     def _read(self, tenant: str, where: Range, cached: CachedRange) -> Operation[None]:
         """Read a whole range."""
-        state = RangeState.of((yield from fetch(self._sql.vectors.whole_range(tenant, where))))
-        loaded = self._sound(tenant, state.embeddings, cached.matrix.dims)
+        state = RangeState.of((yield from fetch(whole_range(self._sql, tenant, where, self._model))))
         matrix: Matrix[VectorKey] = Matrix(cached.matrix.dims)
-        matrix.fill((row.vector_key, row.embedding) for row in loaded)
+        matrix.fill(self._sealed.open_undamaged(tenant, state.embeddings, self._model))
         with cached.lock:
             cached.matrix, cached.writes = matrix, state.writes
-            cached.others = sum(row.model != self._model for row in state.embeddings)
+            cached.others = len(state.removed)
 
     def _apply(
         self, tenant: str, cached: CachedRange, state: RangeState, known: Writes, changed: Sequence[bytes]
@@ -214,13 +212,13 @@ class CachedRanges:
         writes = {path: state.scopes[path].last_write for path in changed if path not in anew}
         rows = [row for row in state.embeddings if row.path in writes]
         if anew:
-            queries = [self._sql.vectors.whole_range(tenant, Range(path, exact=True)) for path in anew]
+            queries = [whole_range(self._sql, tenant, Range(path, exact=True), self._model) for path in anew]
             results = yield Batch(tuple(queries), atomic=False)
             for query in queries:
                 read = RangeState.of(results.rows(query))
                 writes |= read.writes
                 rows += read.embeddings
-        loaded = self._sound(tenant, rows, cached.matrix.dims)
+        undamaged = self._sealed.open_undamaged(tenant, rows, self._model)
         with cached.lock:
             if cached.writes != known:
                 return  # another thread was faster
@@ -230,27 +228,7 @@ class CachedRanges:
             for key in (*state.removed, *(row.vector_key for row in rows)):  # a damaged embedding is removed as well
                 if key[0] in writes:
                     matrix.remove(key)
-            matrix.fill((row.vector_key, row.embedding) for row in loaded)
+            matrix.fill(undamaged)
             for path in gone:
                 cached.writes.pop(path, None)
             cached.writes.update(writes)
-
-    def _sound(self, tenant: str, rows: Sequence[EmbeddingRow], dims: int) -> list[EmbeddingRow]:
-        """Return the undamaged embeddings of the model."""
-        return sound_embeddings(tenant, rows, self._sealed, self._model, dims)
-
-
-def sound_embeddings(
-    tenant: str, rows: Sequence[EmbeddingRow], sealed: SealedItems, model: int, dims: int
-) -> list[EmbeddingRow]:
-    """Return the embeddings of a model whose checksum is right, decrypted; damaged ones are logged.
-
-    Without encryption, an embedding of the right width is not encrypted, whatever its first numbers look like.
-    """
-    rows = [row for row in rows if row.model == model]
-    clear = [] if sealed.is_on else [row for row in rows if len(row.embedding) == 4 * dims]
-    others = rows if sealed.is_on else [row for row in rows if len(row.embedding) != 4 * dims]
-    sound = [row for row in clear if is_sound(tenant, row)] + verified_embeddings(tenant, others, sealed)
-    if len(sound) < len(rows):
-        DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
-    return sound

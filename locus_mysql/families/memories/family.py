@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.memories.tables import encrypted_columns, memory_schema
 from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
-from ..inspection.growth import Growth
+from ..inspection.memory_records import Growth
+from .statements.tables import encrypted_columns, memory_schema
 
 
 class MemoryFamily:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from ...config import MySQLConfig
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.inspection import PREVIEW_CHARACTERS, PreviewRow, WholeItemRow
-from ...dialect.memories.ranges import Range
+from ...dialect.inspection import CreatedRow
+from ...dialect.sql import Select
 from ...engine.operation import Operation, fetch
-from ...errors import InvalidInput
+from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
 from ...runtime.arguments import check_limit
 from ...runtime.server_times import aware
-from ..inspection.cursors import from_cursor, to_cursor
-from ..inspection.growth import EXAMINED, Growth, growth_of
-from ..inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
-from ..inspection.msgpack import describe_bytes
+from ..inspection.memory_records import EXAMINED, Growth, ItemHit, ItemRow, ItemView, NamespaceRow, growth_of
+from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
 from ..inspection.records import Page
-from ..inspection.sources import PAGE_LIMIT
-from ..inspection.to_json import DAMAGED, finite, metadata_of
+from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
 from .embedding import EmbedFunction, Procedure
 from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of
@@ -28,7 +26,118 @@ from .operations import MemoryOperations
 from .records import MemoryHit, MemoryItem
 from .sealed_items import SealedItems
 from .searching import Way
+from .statements.dialect import ItemPlace, MemoryDialect, Range, owner_of
 from .vectors.scoring import Metric
+
+#: The number of characters of an item's value that a list shows.
+PREVIEW_CHARACTERS = 400
+
+#: Longer values are not read whole for a list, and so their seals are not checked there. Encrypted ones are.
+CHECKED_CHARACTERS, ALL_CHARACTERS = 65_536, 2**32 - 1
+
+
+class NamespaceSizeRow(NamedTuple):
+    """A namespace with the number of its items, the bytes of their values, and the time of the last write."""
+
+    path: bytes
+    items: int
+    size_bytes: int | Decimal
+    updated_at: datetime
+
+
+class PreviewRow(NamedTuple):
+    """An item, perhaps with the beginning of its value only. Times are in UTC."""
+
+    path: bytes
+    key: bytes
+    value: str
+    metadata: str | None
+    seal: int | None
+    size_bytes: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+
+class WholeItemRow(NamedTuple):
+    """A `PreviewRow` with the whole item, the number of its embeddings, and their width if they are not encrypted."""
+
+    path: bytes
+    key: bytes
+    value: str
+    metadata: str | None
+    seal: int | None
+    size_bytes: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    embeddings: int
+    dims: int | None
+
+
+#: Namespaces with items, after a path, in the order of their paths. Counts only the items of the returned namespaces.
+NAMESPACES = Select(
+    """
+SELECT s.path, held.items, held.size_bytes, held.updated_at
+  FROM (SELECT s.tenant, s.path FROM {scopes} s
+         WHERE s.tenant = :tenant{range} AND s.path > :after
+           AND EXISTS (SELECT /*+ NO_SEMIJOIN() */ 1 FROM {items} i
+                        WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE_ITEM})
+         ORDER BY s.path
+         LIMIT :limit) AS s
+  JOIN LATERAL (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.value)), 0) AS size_bytes,
+                       MAX(i.updated_at) AS updated_at
+                  FROM {items} i
+                 WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE_ITEM}) AS held
+ ORDER BY s.path
+""",
+    NamespaceSizeRow,
+)
+
+#: Items of exactly one namespace, in the order of their keys, after one.
+ITEMS = Select(
+    """
+SELECT i.path, i.item_key, LEFT(i.value, :characters), i.metadata, i.seal,
+       LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version, i.created_at, i.updated_at, i.expires_at
+  FROM {items} i
+ WHERE i.tenant = :tenant AND i.path = :path AND i.item_key > :after AND {LIVE_ITEM}
+ ORDER BY i.item_key
+ LIMIT :limit
+""",
+    PreviewRow,
+)
+
+#: An item whole, with the number and the width of its embeddings.
+ITEM = Select(
+    """
+SELECT i.path, i.item_key, i.value, i.metadata, i.seal,
+       LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version, i.created_at, i.updated_at, i.expires_at,
+       (SELECT COUNT(*) FROM {vectors} v
+         WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key AND v.removed = 0),
+       (SELECT MAX(s.dims) FROM {signs} s WHERE s.owner = :owner AND s.item_key = i.item_key)
+  FROM {items} i
+ WHERE i.tenant = :tenant AND i.path = :path AND i.item_key = :key AND {LIVE_ITEM}
+""",
+    WholeItemRow,
+)
+
+#: The items created on each of the last 30 days, among the first ones in the order of the primary key; and a row
+#: without a day with the number of these.
+CREATED = Select(
+    """
+WITH first AS (
+  SELECT i.created_at FROM {items} i WHERE i.tenant = :tenant AND {LIVE_ITEM} LIMIT :limit
+)
+(SELECT CAST(DATE(created_at) AS CHAR) AS day, COUNT(*) AS items FROM first
+  WHERE created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY
+  GROUP BY day)
+UNION ALL
+(SELECT NULL, COUNT(*) FROM first)
+""",
+    CreatedRow,
+)
 
 
 class Memories:
@@ -68,41 +177,44 @@ class Memories:
         """Return the namespaces that begin with some labels and have items, sorted. One round trip."""
         where = Range(path_of(prefix, empty=True, what="Prefix"))
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        query = self._sql.inspection.namespaces(self._tenant, where, _after(cursor), limit)
-        found = yield from fetch(query)
+        asked: dict[str, Any] = {"tenant": self._tenant, "after": _after(cursor), "limit": limit, **where.params}
+        found = yield from fetch(NAMESPACES(self._sql, pieces={"range": where.condition("s")}, **asked))
         rows = [NamespaceRow(_labels(path), items, int(size), aware(time)) for path, items, size, time in found]
         return Page(rows, _cursor(found[-1].path) if len(rows) == limit else None)
 
     def growth(self) -> Operation[Growth]:
         """Return the items created per day, of the first `EXAMINED` ones. One round trip."""
-        query = self._sql.inspection.created(self._tenant, EXAMINED)
-        return growth_of("items", (yield from fetch(query)), EXAMINED)
+        created = yield from fetch(CREATED(self._sql, tenant=self._tenant, limit=EXAMINED))
+        return growth_of("items", created, EXAMINED)
 
     def items(
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[ItemRow]]:
         """Return the items of exactly one namespace, sorted by key. One round trip."""
         path, limit = path_of(namespace), min(check_limit(limit, least=1), PAGE_LIMIT)
-        query = self._sql.inspection.items(self._tenant, path, _after(cursor), limit, whole=self._sealed.is_on)
-        found = yield from fetch(query)
-        return Page([self._item(row) for row in found], _cursor(found[-1].key) if len(found) == limit else None)
+        characters = ALL_CHARACTERS if self._sealed.is_on else CHECKED_CHARACTERS
+        asked: dict[str, Any] = {"tenant": self._tenant, "path": path, "after": _after(cursor), "limit": limit}
+        found = yield from fetch(ITEMS(self._sql, characters=characters, **asked))
+        rows = [_item_row(row, self._readable(row)) for row in found]
+        return Page(rows, _cursor(found[-1].key) if len(found) == limit else None)
 
     def item(self, namespace: Sequence[str], key: str) -> Operation[ItemView | None]:
         """Return an item; None if it does not exist. One round trip. This does not refresh its time to live."""
-        found = yield from fetch(self._sql.inspection.item(self._tenant, path_of(namespace), encoded_key(key)))
+        path = path_of(namespace)
+        place, owner = ItemPlace(self._tenant, path, encoded_key(key)), owner_of(self._tenant, path)
+        found = yield from fetch(ITEM(self._sql, place, owner=owner))
         if not found:
             return None
         row = found[0]
-        known, damage = metadata_of(row.metadata)
-        if damage is None and not row.sound:
-            known = {"damaged": "The item's checksum is wrong."}
+        value, (metadata, damage) = self._readable(row), metadata_of(row.metadata)
+        if damage is None and value is None:
+            damage = "The item's seal is wrong."
         return ItemView(
-            item=self._item(row._replace(preview=row.value)),
-            value=_value(self._opened(row, row.value), sound=bool(row.sound)),
-            metadata=known if damage is None else {"damaged": damage},
+            item=_item_row(row, value),
+            value=_value(row.value, sound=False) if value is None else _value(value, sound=True),
+            metadata=metadata if damage is None else {"damaged": damage},
             embeddings=row.embeddings,
-            # The length of an encrypted embedding includes the name of its key.
-            dims=None if self._sealed.is_on else row.dims,
+            dims=row.dims,
         )
 
     def search(
@@ -123,20 +235,29 @@ class Memories:
         found: list[MemoryHit] = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
         return _hits(found)
 
-    def _item(self, row: PreviewRow | WholeItemRow) -> ItemRow:
-        return ItemRow(
-            namespace=_labels(row.path),
-            key=row.key.decode("utf-8", "replace"),
-            preview=self._opened(row, row.preview)[:PREVIEW_CHARACTERS] if row.sound else DAMAGED,
-            size_bytes=row.size_bytes,
-            version=row.version,
-            created_at=aware(row.created_at),
-            updated_at=aware(row.updated_at),
-            expires_at=None if row.expires_at is None else aware(row.expires_at),
-        )
+    def _readable(self, row: PreviewRow | WholeItemRow) -> str | None:
+        """Return the value of a row, or the beginning of a long one; None if it is damaged."""
+        if isinstance(row, PreviewRow) and not self._sealed.is_on and len(row.value) == CHECKED_CHARACTERS:
+            return row.value
+        try:
+            return self._sealed.open_value(self._tenant, row)
+        except DecryptionFailed:
+            raise
+        except CorruptCheckpoint:
+            return None
 
-    def _opened(self, row: PreviewRow | WholeItemRow, value: str) -> str:
-        return self._sealed.value(self._tenant, row.path, row.key, value) if row.sound else value
+
+def _item_row(row: PreviewRow | WholeItemRow, value: str | None) -> ItemRow:
+    return ItemRow(
+        namespace=_labels(row.path),
+        key=row.key.decode("utf-8", "replace"),
+        preview=DAMAGED if value is None else value[:PREVIEW_CHARACTERS],
+        size_bytes=row.size_bytes,
+        version=row.version,
+        created_at=aware(row.created_at),
+        updated_at=aware(row.updated_at),
+        expires_at=None if row.expires_at is None else aware(row.expires_at),
+    )
 
 
 def _hits(hits: Sequence[MemoryHit]) -> list[ItemHit]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ...dialect.memories.moving import KeptRow
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.checksummed_jsonl import checksummed, floats_bytes, floats_text
 from ...runtime.server_times import from_text
@@ -20,7 +19,7 @@ from .arguments import (
 )
 from .moving import KeptItem, KeptVector, time_text
 from .namespaces import encoded_key, labels_of, path_of
-from .records import NO_JSON
+from .statements.moving import KeptRow
 from .vectors.coding import decode_vector, finite_floats
 
 #: The format in the first line.
@@ -59,7 +58,7 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
         metadata = None if row.metadata is None else json.loads(row.metadata)
         named = {"namespace": labels_of(row.path), "key": row.key.decode()}
     except ValueError:
-        raise _unreadable(row, NO_JSON) from None
+        raise _unreadable(row, "it is not JSON") from None
     if item.damage is not None:
         raise _unreadable(row, item.damage)
     content: dict[str, Any] = {**named, "value": value}

@@ -9,18 +9,16 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ...config import MySQLConfig
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.moving import KeptRow, WholeItemRow
-from ...dialect.memories.ranges import Range
-from ...dialect.memories.vectors import EmbeddingRow
-from ...dialect.memories.writing import item_checksum
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
-from .records import WRONG_CHECKSUM, WRONG_EMBEDDING
+from ...errors import CorruptCheckpoint, DecryptionFailed
+from ...records import ledger
 from .sealed_items import SealedItems
+from .statements import items as of_items
+from .statements.dialect import ItemKey, MemoryDialect, Range, Token, of_tenant, portions
+from .statements.moving import KEPT, RESTORE, KeptRow, RestoredRow, WholeItemRow, page_of_items
+from .statements.vectors import ModelEmbeddingRow, replace_embeddings
 from .vectors.coding import decode_vector, encode_vector
-from .vectors.stored import is_sound
-from .writing import ItemKey, vector_row
 
 
 class KeptVector(NamedTuple):
@@ -84,7 +82,7 @@ class MovingOperations:
 
     Args:
         config: The options.
-        sql: The statements.
+        sql: The names of the tables.
     """
 
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
@@ -94,7 +92,7 @@ class MovingOperations:
 
     def page(self, tenant: str, where: Range, after: ItemKey | None, limit: int) -> Operation[list[KeptItem]]:
         """Return unexpired items after a position, in the order of their paths and keys. One round trip."""
-        rows = yield from fetch(self.sql.moving.page(tenant, where, after, limit))
+        rows = yield from fetch(page_of_items(self.sql, tenant, where, after, limit))
         return [item for item, _ in items_of(tenant, rows, self._sealed)]
 
     def kept(self, tenant: str, keys: Iterable[ItemKey]) -> Operation[list[KeptItem]]:
@@ -150,44 +148,43 @@ class MovingOperations:
 
     def _stored(self, tenant: str, keys: Iterable[ItemKey]) -> Operation[dict[ItemKey, tuple[KeptItem, bool]]]:
         """Return those of these items that are stored, each with whether it has not expired."""
-        queries = self.sql.moving.kept(tenant, list(keys))
+        queries = tuple(KEPT(self.sql, keys=some) for some in of_tenant(tenant, list(keys)))
         results = yield Batch(queries, atomic=False)
         found = items_of(tenant, (row for query in queries for row in results.rows(query)), self._sealed)
         return {item.key: (self._fitting(item), live) for item, live in found}
 
     def _write(self, tenant: str, items: Sequence[KeptItem], absent: Sequence[ItemKey]) -> Operation[None]:
-        writing, token = self.sql.writing, os.urandom(16)
+        token = Token(tenant, os.urandom(16))
         keys = [item.key for item in items]
         vectors = [
-            self._sealed.vector(
-                tenant,
-                vector_row(
-                    item.key,
-                    number,
-                    one.digest,
-                    encode_vector(decode_vector(one.raw), None, model=one.model),
-                    expires=item.row.ttl_us is not None or item.row.expires_at is not None,
-                ),
-            )
+            row
             for item in items
-            for number, one in enumerate(item.vectors)
+            for row in self._sealed.seal_embeddings(
+                tenant,
+                item.key,
+                [(one.digest, encode_vector(decode_vector(one.raw), None, model=one.model)) for one in item.vectors],
+                expires=item.row.ttl_us is not None or item.row.expires_at is not None,
+            )
         ]
+        rows = [self._restored(tenant, item.row) for item in items]
         yield Batch.of(
-            writing.touch(tenant, [path for path, _ in keys], token),
-            self.sql.moving.absent(tenant, absent),
-            self.sql.moving.restore(tenant, [self._sealed.item(tenant, item.row) for item in items]),
-            self.sql.vectors.replace(tenant, keys, vectors),
-            self.sql.ledger.record(tenant, token),
-            outcome_query=self.sql.ledger.find(tenant, token),
+            of_items.touch(self.sql, token, [path for path, _ in keys]),
+            [of_items.GUARD_ABSENT(self.sql, keys=some) for some in of_tenant(tenant, absent)],
+            [RESTORE(self.sql, rows=some) for some in portions(rows)],
+            replace_embeddings(self.sql, tenant, keys, vectors),
+            ledger.RECORD(self.sql, token),
+            outcome_query=ledger.FIND(self.sql, token),
+        )
+
+    def _restored(self, tenant: str, row: KeptRow) -> RestoredRow:
+        value, seal = self._sealed.seal_value(tenant, (row.path, row.key), row.value, row.metadata)
+        return RestoredRow(
+            *(tenant, row.path, row.key, value, row.metadata, row.version, row.ttl_us, row.embed_paths, row.text),
+            *(None if row.text is None else 1, row.created_at, row.updated_at, row.expires_at, seal),
         )
 
     def _fitting(self, item: KeptItem) -> KeptItem:
-        """Return an item as these tables store it: without a full-text index they have no text.
-
-        With encryption, they have keyed digests of embedded texts, from which the digests cannot be restored.
-        """
-        if self._sealed.is_on:
-            item = replace(item, vectors=tuple(one._replace(digest=None) for one in item.vectors))
+        """Return an item as these tables store it: without a full-text index they have no text."""
         return item if self.config.search or item.row.text is None else replace(item, row=replace(item.row, text=None))
 
 
@@ -200,18 +197,22 @@ def items_of(tenant: str, rows: Iterable[WholeItemRow], sealed: SealedItems) -> 
         key = (row.path, row.key)
         if key not in heads:
             value = row.value
-            if row.checksum != item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version):
-                damages[key] = WRONG_CHECKSUM
-            else:
-                value = sealed.value(tenant, *key, row.value)
+            try:
+                value = sealed.open_value(tenant, row)
+            except DecryptionFailed:
+                raise
+            except CorruptCheckpoint:
+                damages[key] = "its seal is wrong"
             heads[key] = (_kept_row(row, value), bool(row.live))
-        if row.embedding is not None and row.number is not None and row.embedding_checksum is not None:
-            embedding, model = row.embedding, row.model or 0
-            if not is_sound(tenant, EmbeddingRow(*key, row.number, row.embedding, row.embedding_checksum, model)):
-                damages.setdefault(key, WRONG_EMBEDDING)
+        if row.embedding is not None and row.number is not None and row.model is not None:
+            try:
+                opened = sealed.open_embedding(tenant, ModelEmbeddingRow(*key, row.number, row.embedding, row.model))
+            except DecryptionFailed:
+                raise
+            except CorruptCheckpoint:
+                damages.setdefault(key, "the seal of an embedding is wrong")
             else:
-                embedding = sealed.embedding(tenant, *key, row.number, embedding)
-            vectors.setdefault(key, []).append(KeptVector(None if sealed.is_on else row.digest, embedding, model))
+                vectors.setdefault(key, []).append(KeptVector(*opened, row.model))
     return [(KeptItem(row, tuple(vectors.get(key, ())), damages.get(key)), live) for key, (row, live) in heads.items()]
 
 

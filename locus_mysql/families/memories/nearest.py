@@ -13,25 +13,23 @@ from math import ceil, sqrt
 from typing import TypeAlias
 
 from ...dialect import Query
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.filters import ItemFilter
-from ...dialect.memories.ranges import Range
-from ...dialect.memories.reading import ItemRow
-from ...dialect.memories.vectors import OTHER_MODEL, EmbeddingRow, NearRow, StateRow
 from ...engine.counters import Counters
 from ...engine.logs import CALLS
 from ...engine.operation import Batch, Operation, Results, fetch
 from ...engine.retry import Backoff, next_page
 from ...runtime.damaged_rows import readable
 from ...runtime.stats import EMBEDDINGS
-from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey, sound_embeddings
+from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey
 from .records import Hits, MemoryHit, item_of
-from .sealed_items import SealedItems
+from .sealed_items import SealedItems, unchecked_embedding
+from .statements.dialect import ItemKey, MemoryDialect, Range
+from .statements.filters import ItemFilter
+from .statements.items import ItemRow, get_items
+from .statements.vectors import OTHER_MODEL, EmbeddingRow, StateRow, find_near, page_of_range, range_state
 from .vectors.coding import model_number, signs_of
 from .vectors.matrix import Matrix, size_bytes
 from .vectors.numeric import warn_if_numpy_is_missing
 from .vectors.scoring import QueryVector
-from .writing import ItemKey
 
 #: A search on the server compares this many embeddings exactly, or this many for each requested hit if that is more.
 SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT = 1_000, 4
@@ -102,9 +100,9 @@ class Shortlist:
     """The items of a search's best embeddings.
 
     Args:
-        sql: The statements.
+        sql: The names of the tables.
         search: The search.
-        sealed: Decrypts rows.
+        sealed: Opens rows.
     """
 
     def __init__(self, sql: MemoryDialect, search: NearestSearch, sealed: SealedItems) -> None:
@@ -120,7 +118,7 @@ class Shortlist:
         )
         new = [key for key in keys if key not in self._requested]
         self._requested.update(new)
-        return self._sql.reading.get(self._search.tenant, new, self._search.filter)
+        return get_items(self._sql, self._search.tenant, new, self._search.filter)
 
     def add(self, results: Results, queries: Sequence[Query[ItemRow]]) -> None:
         """Add the results of `queries`."""
@@ -156,21 +154,19 @@ class NearestOperations:
     """Searches by embedding.
 
     Args:
-        sql: The statements.
+        sql: The names of the tables.
         cache_bytes: Memory for ranges that are searched repeatedly.
-        sealed: Decrypts rows. With encryption, all searches rank in memory: the server has no signs.
+        sealed: Opens rows. With encryption, all searches rank in memory: the server has no signs.
         model: The name of the model whose embeddings are compared; those of others are left out, which is logged once.
     """
 
-    def __init__(
-        self, sql: MemoryDialect, cache_bytes: int, sealed: SealedItems | None = None, model: str = ""
-    ) -> None:
+    def __init__(self, sql: MemoryDialect, cache_bytes: int, sealed: SealedItems, model: str = "") -> None:
         self._sql = sql
-        self._sealed = sealed or SealedItems()
+        self._sealed = sealed
         self._model_name = model
         self._model = model_number(model)
         self._has_logged_others = False
-        self._ranges = CachedRanges(sql, cache_bytes, self._sealed, self._model)
+        self._ranges = CachedRanges(sql, cache_bytes, sealed, self._model)
         self.counters = Counters()
 
     def nearest(self, search: NearestSearch) -> Operation[Hits]:
@@ -178,41 +174,67 @@ class NearestOperations:
         warn_if_numpy_is_missing()
         if search.limit < 1:
             return Hits()
-        by_server = not self._sealed.is_on
+        compares_all = self._compares_all(search)
+        nearest: Nearest | None = None
+        # Few items may match a filter: the server ranks those.
+        if not self._sealed.is_on and (search.filter.sql or not compares_all):
+            nearest = yield from self._find_nearest(search)
+            if nearest.complete:
+                return Hits((yield from self._compare(search, nearest.rows)))
+            compares_all = compares_all or nearest.ambiguous or bool(search.filter.checks)
+        is_cached = self._ranges.get(search.tenant, search.where) is not None
+        self.counters.look_up(EMBEDDINGS, hit=is_cached)
+        if compares_all and (hits := (yield from self._compare_range(search))) is not None:
+            return Hits(hits)
+        if nearest is None:
+            nearest = yield from self._find_nearest(search)
+        return Hits((yield from self._compare(search, nearest.rows)), exact=nearest.complete)
+
+    def _compares_all(self, search: NearestSearch) -> bool:
+        """Check whether a search begins with all embeddings of its range: it must be exact, or repeats another."""
+        ranges, where = self._ranges, search.where
+        is_repeated = ranges.get(search.tenant, where) is not None or ranges.was_searched(search.tenant, where)
+        return is_repeated or search.exact or self._sealed.is_on
+
+    def _compare_range(self, search: NearestSearch) -> Operation[list[MemoryHit] | None]:
+        """Compare all embeddings of a range; None if they do not fit into memory, and the search need not be exact."""
         cached = self._ranges.get(search.tenant, search.where)
-        in_memory = cached is not None or search.exact or not by_server
-        in_memory = in_memory or self._ranges.was_searched(search.tenant, search.where)
-        found: Nearest | None = None
-        if by_server and (search.filter.sql or not in_memory):  # few items may match a filter: the server ranks those
-            found = yield from self._by_signs(search)
-            if found.complete:
-                return Hits((yield from self._compare(search, found.rows)))
-            in_memory = in_memory or found.ambiguous or bool(search.filter.checks)
-        self.counters.look_up(EMBEDDINGS, hit=cached is not None)
-        if in_memory and cached is None:
+        if cached is None:
             cached = yield from self._ranges.load(search.tenant, search.where, search.dims)
         if cached is not None:
             self._log_others(cached.others)
-            return Hits((yield from self._search_memory(search, cached)))
-        if search.exact or not by_server:  # the embeddings do not fit into memory
-            return Hits((yield from self._search_pages(search)))
-        if found is None:
-            found = yield from self._by_signs(search)
-        return Hits((yield from self._compare(search, found.rows)), exact=found.complete)
+            return (yield from self._search_memory(search, cached))
+        if search.exact or self._sealed.is_on:
+            return (yield from self._search_pages(search))
+        return None
 
-    def _by_signs(self, search: NearestSearch) -> Operation[Nearest]:
+    def _find_nearest(self, search: NearestSearch) -> Operation[Nearest]:
         """Return the nearest embeddings by sign bits."""
         signs = signs_of(search.query.values)
         limit = max(SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT * search.limit)
         place, margin = search.limit, ceil(MARGIN * sqrt(search.dims))
         while True:
-            near = self._sql.vectors.near(
-                search.tenant, search.where, signs, search.dims, self._model, search.filter, limit, place, margin
+            near = yield from fetch(
+                find_near(
+                    self._sql,
+                    search.tenant,
+                    search.where,
+                    signs,
+                    search.dims,
+                    self._model,
+                    search.filter,
+                    limit,
+                    place,
+                    margin,
+                )
             )
-            found = yield from fetch(near)
-            distances = [row.distance for row in found if row.distance < OTHER_MODEL]
-            rows = [row for one in found if (row := _embedding_in(one)) is not None]
-            self._log_others(len(found) - len(distances))
+            distances, rows = [], []
+            for path, key, number, embedding, distance in near:
+                if distance < OTHER_MODEL:
+                    distances.append(distance)
+                if path is not None and key is not None and number is not None and embedding is not None:
+                    rows.append(EmbeddingRow(path, key, number, embedding))
+            self._log_others(len(near) - len(distances))
             complete = len(distances) < limit
             if complete or len({(row.path, row.key) for row in rows}) >= search.limit:
                 break
@@ -222,20 +244,20 @@ class NearestOperations:
         return Nearest(rows, complete, not complete and _is_ambiguous(distances, search.limit))
 
     def _compare(self, search: NearestSearch, rows: Sequence[EmbeddingRow]) -> Operation[list[MemoryHit]]:
-        """Rank embeddings exactly. Only the checksums of the best are checked, which takes longer than to rank them."""
+        """Rank embeddings exactly. Only the seals of the best are checked, which takes longer than to rank them."""
         matrix: Matrix[VectorKey] = Matrix(search.dims)
-        matrix.fill((row.vector_key, row.embedding) for row in rows)
+        matrix.fill((row.vector_key, unchecked_embedding(row.embedding)) for row in rows)
         unchecked = {row.vector_key: row for row in rows}
 
         def best(count: int) -> Ranked:
             while True:
                 ranked = matrix.best(search.query, count)
                 checked = [row for key, _ in ranked if (row := unchecked.pop(key, None)) is not None]
-                sound = {row.vector_key for row in self._sound(search, checked)}
-                if len(sound) == len(checked):
+                undamaged = {key for key, _ in self._sealed.open_undamaged(search.tenant, checked, self._model)}
+                if len(undamaged) == len(checked):
                     return ranked
                 for row in checked:
-                    if row.vector_key not in sound:
+                    if row.vector_key not in undamaged:
                         matrix.remove(row.vector_key)
 
         return (yield from self._hits(search, best)) or []
@@ -257,7 +279,8 @@ class NearestOperations:
         with cached.lock:
             writes = dict(cached.writes)
         with_changes = 0 < len(writes) <= CHANGES_AT_ONCE
-        state = self._sql.vectors.range_state(search.tenant, search.where, writes if with_changes else None)
+        since = writes if with_changes else None
+        state = range_state(self._sql, search.tenant, search.where, self._model, since)
 
         def best(count: int) -> Ranked | None:
             with cached.lock:
@@ -279,9 +302,9 @@ class NearestOperations:
         scored: Ranked = []
         after: VectorKey | None = None
         while True:
-            page = yield from fetch(self._sql.vectors.page(search.tenant, search.where, after, limit))
+            page = yield from fetch(page_of_range(self._sql, search.tenant, search.where, self._model, after, limit))
             matrix: Matrix[VectorKey] = Matrix(search.dims)
-            matrix.fill((row.vector_key, row.embedding) for row in self._sound(search, page))
+            matrix.fill(self._sealed.open_undamaged(search.tenant, page, self._model))
             scored += matrix.best(search.query, limit)
             if len(page) < limit:
                 break
@@ -329,10 +352,6 @@ class NearestOperations:
                 return shortlist.hits(ranked)
             count *= 4
 
-    def _sound(self, search: NearestSearch, rows: Sequence[EmbeddingRow]) -> list[EmbeddingRow]:
-        """Return the undamaged embeddings of the store's model."""
-        return sound_embeddings(search.tenant, rows, self._sealed, self._model, search.dims)
-
     def _log_others(self, number: int) -> None:
         """Log once that embeddings of other models were left out."""
         if number and not self._has_logged_others:
@@ -343,14 +362,6 @@ class NearestOperations:
                 number,
                 self._model_name,
             )
-
-
-def _embedding_in(row: NearRow) -> EmbeddingRow | None:
-    """Return the embedding in a row; None if there are only signs, because the embedding was deleted by hand."""
-    path, key, number, embedding, checksum, model, _ = row
-    if path is None or key is None or number is None or embedding is None or checksum is None or model is None:
-        return None
-    return EmbeddingRow(path, key, number, embedding, checksum, model)
 
 
 def _is_ambiguous(distances: Sequence[int], wanted: int) -> bool:

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.filters import compile_filter
-from ...dialect.memories.ranges import Range
 from ...engine.counters import Counters
 from ...errors import InvalidInput
 from .arguments import check_count, searched_text
@@ -24,9 +21,11 @@ from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
 from .sealed_items import SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
+from .statements.dialect import ItemKey, Range, dialect_of
+from .statements.filters import compile_filter
 from .vectors.coding import decode_vector, finite_floats, floats_of, model_number
 from .vectors.scoring import QueryVector
-from .writing import ItemKey, WritingOperations
+from .writing import WritingOperations
 
 #: The number of stored items that are embedded together.
 EMBEDDED_AT_ONCE = 64
@@ -66,7 +65,7 @@ class MemoryOperations:
         self.config = config
         self.tenant = config.tenant
         self.options = options or EmbeddingOptions()
-        self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.sql = dialect_of(config)
         self.schema = self.sql.schema
         self.sealed = SealedItems(config)
         self.writing = WritingOperations(config, self.sql)

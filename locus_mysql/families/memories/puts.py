@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.memories.writing import ItemRow
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
 from ...runtime.json_strings import strings_of
@@ -17,7 +16,7 @@ from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of
 from .paths import WHOLE, check_path, texts_at
 from .vectors.coding import NO_DIRECTION, Coded, decode_vector, encode_vector, model_number
-from .writing import NewItem, WritingOperations
+from .writing import NewItem, NewRow, WritingOperations
 
 K = TypeVar("K")
 
@@ -67,7 +66,7 @@ class EncodedItem:
         if_version: See `Put`.
     """
 
-    row: ItemRow
+    row: NewRow
     given: list[Coded]
     texts: list[str]
     if_version: int | None
@@ -111,7 +110,7 @@ class ItemEncoder:
         texts = _texts_to_embed(put, text, paths) if embeds and not given else []
         searched = text[:SEARCHED_CHARACTERS] or None if self._config.search else None
         embed_paths = _stored_paths(put)
-        row = ItemRow(path, key, value, encode_metadata(put.metadata), ttl_us, searched, embed_paths)
+        row = NewRow(path, key, value, encode_metadata(put.metadata), ttl_us, searched, embed_paths)
         return EncodedItem(row, given, list(dict.fromkeys(texts)), put.if_version)
 
     def texts_of(self, put: Put) -> list[str]:
@@ -124,7 +123,7 @@ class ItemEncoder:
         digests = {text: digest_of(text, self._options.model) for item in items for text in item.texts}
         known: dict[bytes, Coded] = {}
         if digests:
-            known = yield from self._known(items, list(digests.values()))
+            known = yield from self._known(items)
         made = yield from self._embed_texts(digests, known)
         return [
             NewItem(
@@ -154,11 +153,11 @@ class ItemEncoder:
                 coded = _without_zeros(coded)
         return {text: (digest, coded[digest]) for text, digest in digests.items() if digest in coded}
 
-    def _known(self, items: Sequence[EncodedItem], digests: Sequence[bytes]) -> Procedure[dict[bytes, Coded]]:
+    def _known(self, items: Sequence[EncodedItem]) -> Procedure[dict[bytes, Coded]]:
         """Return the stored embeddings of these items by the digests of their texts."""
         dims, model = dims_needed(self._options.dims), model_number(self._options.model)
         keys = list({(item.row.path, item.row.key) for item in items if item.texts})
-        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys, digests)
+        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys)
         return {
             digest: encode_vector(decode_vector(raw), dims, model=model)
             for digest, raw in stored.items()

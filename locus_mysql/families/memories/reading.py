@@ -7,11 +7,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.filters import ItemFilter, only_valid_json
-from ...dialect.memories.pieces import PathRow
-from ...dialect.memories.ranges import Range
-from ...dialect.memories.reading import ItemRow, KeyRow, ScoredItemRow
+from ...dialect import Statement
 from ...dialect.words import parts_of
 from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Outdated, fetch
@@ -20,13 +16,13 @@ from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.damaged_rows import readable
 from ...runtime.sealing import NO_WORDS
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
-from .records import WRONG_EMBEDDING, Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
+from .records import Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
 from .sealed_items import SealedItems
-from .vectors.stored import verified_embeddings
-from .writing import ItemKey
+from .statements import items, vectors
+from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, PathRow, Range, of_tenant
+from .statements.filters import ItemFilter, only_valid_json
+from .statements.items import ItemRow, KeyRow, find_words, get_items, list_items
 
-#: A row with an item.
-RowT = TypeVar("RowT", ItemRow, ScoredItemRow)
 T = TypeVar("T")
 
 #: Returns the filter to use instead of another one.
@@ -47,7 +43,7 @@ class ReadingOperations:
 
     Args:
         config: The options.
-        sql: The statements.
+        sql: The names of the tables.
     """
 
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
@@ -66,16 +62,20 @@ class ReadingOperations:
             refresh: Whether to restart the time to live of the items. Ignored by a store that only inspects.
         """
         keys = list(dict.fromkeys(keys))
-        refreshing = self.sql.writing.refresh(tenant, keys) if refresh and not self.config.read_only else ()
-        queries = self.sql.reading.get(tenant, keys)
+        refreshing = self.refresh(tenant, keys) if refresh and not self.config.read_only else ()
+        queries = get_items(self.sql, tenant, keys)
         results = yield Batch((*refreshing, *queries), atomic=False)
         return {
             (row.path, row.key): item_of(tenant, row, self._sealed) for query in queries for row in results.rows(query)
         }
 
+    def refresh(self, tenant: str, keys: Sequence[ItemKey]) -> tuple[Statement, ...]:
+        """Return the statements that restart the time to live of items."""
+        return tuple(items.REFRESH(self.sql, keys=some) for some in of_tenant(tenant, keys))
+
     def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
         """Return the keys of a namespace, in their order. One round trip."""
-        rows = yield from fetch(self.sql.reading.keys(tenant, path, limit, offset))
+        rows = yield from fetch(items.KEYS(self.sql, tenant=tenant, path=path, limit=limit, offset=offset))
         return list(readable(lambda row: _decoded_key(path, row), rows))
 
     def count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
@@ -87,7 +87,7 @@ class ReadingOperations:
         if filter.checks:
             rows = (yield from self._list_checked(tenant, where, filter, offset + limit))[offset:]
         else:
-            rows = yield from fetch(self.sql.reading.list(tenant, where, filter, limit, offset=offset))
+            rows = yield from fetch(list_items(self.sql, tenant, where, filter, limit, offset=offset))
         return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant, sealed=self._sealed), rows))
 
     def words(
@@ -106,8 +106,8 @@ class ReadingOperations:
         if not parts:
             return Hits()
         inspects = self.config.read_only
-        page = partial(self.sql.reading.words, tenant, where, filter, parts, inspects=inspects)
-        indexing = () if inspects else (self.sql.writing.index_pending(MAX_INDEXED),)
+        page = partial(find_words, self.sql, tenant, where, filter, parts, inspects=inspects)
+        indexing = () if inspects else (items.INDEX_PENDING(self.sql, limit=MAX_INDEXED, pieces={"locking": ""}),)
         if filter.checks:
             if indexing:
                 yield Batch(indexing)
@@ -136,9 +136,12 @@ class ReadingOperations:
         start = max((literal_start(prefix) for prefix in prefixes), key=len, default=())
         where = Range(path_of(start, empty=True, what="Prefix"))
         found: dict[Namespace, None] = {}
-        after = b""
+        pieces, after = {"range": where.condition("s")}, b""
         while len(found) < offset + limit:
-            rows = yield from fetch(self.sql.reading.namespaces(tenant, where, after, PAGE_SIZE))
+            page = items.NAMESPACES(
+                self.sql, tenant=tenant, after=after, limit=PAGE_SIZE, pieces=pieces, **where.params
+            )
+            rows = yield from fetch(page)
             for labels in readable(_decoded_labels, rows):
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(
                     ends_with(labels, suffix) for suffix in suffixes
@@ -153,17 +156,14 @@ class ReadingOperations:
         """Return the embeddings of an item as 32-bit floats; none if the item does not exist. One round trip.
 
         Raises:
-            CorruptCheckpoint: The checksum of one is wrong.
+            CorruptCheckpoint: One was changed, or moved from another place.
         """
-        version, vectors = self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)
-        results = yield Batch((version, vectors), atomic=False)
+        place = ItemPlace(tenant, *key)
+        version, embeddings = items.VERSION(self.sql, place), vectors.OF_ITEM(self.sql, place)
+        results = yield Batch((version, embeddings), atomic=False)
         if results.row(version) is None:
             return []
-        rows = results.rows(vectors)
-        embeddings = verified_embeddings(tenant, rows, self._sealed)
-        if len(embeddings) < len(rows):
-            raise unreadable(*key, WRONG_EMBEDDING)
-        return [row.embedding for row in embeddings]
+        return [self._sealed.open_embedding(tenant, row)[1] for row in results.rows(embeddings)]
 
     def excluding_invalid_json(self, ask: Callable[[AdaptFilter], Operation[T]]) -> Operation[T]:
         """Run an operation with its filters; if it fails because an item is not JSON, run it without such items.
@@ -181,7 +181,8 @@ class ReadingOperations:
     def _count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
         if filter.checks:
             return len((yield from self._list_checked(tenant, where, filter, None)))
-        ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter))
+        pieces, params = {"range": where.condition("i"), "filter": filter.sql}, {**where.params, **filter.params}
+        ((count,),) = yield from fetch(items.COUNT(self.sql, tenant=tenant, pieces=pieces, **params))
         return count
 
     def _list_checked(
@@ -195,7 +196,7 @@ class ReadingOperations:
         last: ItemRow | None = None
         backoff = Backoff("A page of items ended where the page before it had ended")
         while limit is None or len(rows) < limit:
-            found = yield from fetch(self.sql.reading.list(tenant, where, filter, PAGE_SIZE, after=last))
+            found = yield from fetch(list_items(self.sql, tenant, where, filter, PAGE_SIZE, after=last))
             rows += [row for row in found if filter.admits(row.value, row.metadata)]
             if len(found) < PAGE_SIZE:
                 break

@@ -8,18 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from ...dialect.memories.reading import ItemRow, ScoredItemRow
-from ...dialect.memories.writing import item_checksum
 from ...errors import CorruptCheckpoint
 from .namespaces import labels_of
 from .sealed_items import SealedItems
+from .statements.items import ItemRow, ScoredItemRow
 
 Namespace: TypeAlias = tuple[str, ...]
-
-#: Reasons why an item cannot be read.
-NO_JSON = "it is not JSON"
-WRONG_CHECKSUM = "its checksum is wrong"
-WRONG_EMBEDDING = "the checksum of an embedding is wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +74,15 @@ def item_of(tenant: str, row: ItemRow | ScoredItemRow, sealed: SealedItems) -> M
     Args:
         tenant: The tenant.
         row: The row.
-        sealed: Decrypts it.
+        sealed: Opens it.
 
     Raises:
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
-        CorruptCheckpoint: The item is not JSON, its names are not UTF-8, or its checksum is wrong.
+        CorruptCheckpoint: The item was changed or moved, it is not JSON, or its names are not UTF-8.
     """
-    is_sound = row.checksum == item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version)
-    value = sealed.value(tenant, row.path, row.key, row.value) if is_sound else row.value
+    value = sealed.open_value(tenant, row)
     try:
-        item = MemoryItem(
+        return MemoryItem(
             labels_of(row.path),
             row.key.decode(),
             json.loads(value),
@@ -101,9 +94,6 @@ def item_of(tenant: str, row: ItemRow | ScoredItemRow, sealed: SealedItems) -> M
         )
     except (ValueError, RecursionError):
         raise unreadable(row.path, row.key) from None
-    if not is_sound:
-        raise unreadable(row.path, row.key, WRONG_CHECKSUM)
-    return item
 
 
 def hit_of(tenant: str, row: ScoredItemRow, sealed: SealedItems) -> MemoryHit:
@@ -111,13 +101,13 @@ def hit_of(tenant: str, row: ScoredItemRow, sealed: SealedItems) -> MemoryHit:
     return MemoryHit(item_of(tenant, row, sealed), float(row.score))
 
 
-def unreadable(path: bytes, key: bytes, why: str = NO_JSON) -> CorruptCheckpoint:
+def unreadable(path: bytes, key: bytes) -> CorruptCheckpoint:
     """Return the error for an item that cannot be read, as it was damaged or changed by hand."""
     try:
         name, namespace = key.decode(), labels_of(path)
     except UnicodeDecodeError:
         return CorruptCheckpoint(f"Item {key!r} in {path!r} cannot be read: its names are not UTF-8. Delete it.")
-    return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: {why}. Delete it.")
+    return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: it is not JSON. Delete it.")
 
 
 def _in_utc(time: datetime) -> datetime:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from ...dialect.memories.filters import ItemFilter, compile_filter
-from ...dialect.memories.ranges import Range
 from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...runtime.gather import gather
@@ -15,6 +13,8 @@ from .arguments import check_count, check_score, check_text
 from .nearest import NearestOperations, NearestSearch
 from .reading import ReadingOperations
 from .records import Hits, MemoryHit, MemoryItem, Namespace
+from .statements.dialect import Range
+from .statements.filters import ItemFilter, compile_filter
 from .vectors.scoring import QueryVector
 
 #: Number of hits that each search returns for fusion, unless more are requested. For later ranks, only the best rank of
@@ -86,7 +86,7 @@ class SearchRequest:
         """
         one = compile_filter(self.filter, "i.value")
         other = compile_filter(self.metadata_filter, "COALESCE(i.metadata, '{}')")
-        return ItemFilter(one.sql + other.sql, one.params + other.params, one.checks + other.checks)
+        return ItemFilter(one.sql + other.sql, {**one.params, **other.params}, one.checks + other.checks)
 
     def checked(self, *, embeds: bool) -> SearchRequest:
         """Check the arguments and choose the kind of search; the result's ``way`` is None only for a search by fields.

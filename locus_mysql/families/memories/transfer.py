@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...config import MySQLConfig
-from ...dialect.memories.filters import ItemFilter
-from ...dialect.memories.ranges import Range
 from ...errors import CorruptCheckpoint, StateTooLarge
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
@@ -18,6 +16,8 @@ from .lines import FORMAT, head_line, item_line, item_of_content
 from .moving import KeptItem
 from .namespaces import labels_of, path_of
 from .operations import MemoryOperations
+from .statements.dialect import Range
+from .statements.filters import ItemFilter
 
 
 class ItemTransfer:

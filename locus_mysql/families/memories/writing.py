@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.moving import KeptRow
-from ...dialect.memories.ranges import Range
-from ...dialect.memories.vectors import VectorRow
-from ...dialect.memories.writing import ItemRow
+from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
-from ...runtime.ledger import affected_rows
+from ...records import ledger
+from ...runtime.damaged_rows import readable
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .sealed_items import SealedItems
+from .statements import items as of_items
+from .statements import vectors as of_vectors
+from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
+from .statements.items import PutRow, SeenRow, touch
+from .statements.moving import KeptRow
+from .statements.vectors import remove_loose, replace_embeddings
 from .vectors.coding import Coded
-from .vectors.stored import verified_embeddings
-
-#: The path and key of an item.
-ItemKey: TypeAlias = tuple[bytes, bytes]
 
 #: The embeddings of an item, each with the digest of its text if it is of a text.
 Vectors: TypeAlias = Sequence[tuple[bytes | None, Coded]]
@@ -51,16 +50,39 @@ REMOVED_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
+class NewRow:
+    """The content of an item to write.
+
+    Args:
+        path: The path of the namespace.
+        key: The key.
+        value: JSON text.
+        metadata: JSON text of an object.
+        ttl_us: The time to live in microseconds.
+        text: The text that is searched by word.
+        embed_paths: JSON text of the paths whose texts are embedded; None for those of the store.
+    """
+
+    path: bytes
+    key: bytes
+    value: str
+    metadata: str | None = None
+    ttl_us: int | None = None
+    text: str | None = None
+    embed_paths: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NewItem:
     """An item to write, checked.
 
     Args:
-        row: The item's row.
+        row: The item's content.
         vectors: The embeddings, each with the digest of its text if it is of a text.
         if_version: The version that the stored item must have; 0 for no item; None for any.
     """
 
-    row: ItemRow
+    row: NewRow
     vectors: Vectors = field(default_factory=tuple)
     if_version: int | None = None
 
@@ -70,17 +92,12 @@ class NewItem:
         return (self.row.path, self.row.key)
 
 
-def vector_row(key: ItemKey, number: int, digest: bytes | None, coded: Coded, *, expires: bool) -> VectorRow:
-    """Return the row of an embedding of an item; see `VectorRow`."""
-    return VectorRow(*key, number, digest, coded.embedding, coded.sig, coded.model, expires)
-
-
 class WritingOperations:
     """Writes and deletes items.
 
     Args:
         config: The options.
-        sql: The statements.
+        sql: The names of the tables.
     """
 
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
@@ -94,10 +111,10 @@ class WritingOperations:
         Raises:
             VersionConflict: The item has another version than required.
         """
-        token = os.urandom(16)
-        outcome = self.sql.ledger.find(tenant, token)
-        steps = self._put_steps(tenant, token, [item])
-        record = self.sql.ledger.record_version(tenant, token, *item.key)
+        token = Token(tenant, os.urandom(16))
+        outcome = ledger.FIND(self.sql, token)
+        steps = self._put_steps(token, [item])
+        record = of_items.RECORD_VERSION(self.sql, token, path=item.row.path, key=item.row.key)
         try:
             results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
         except Outdated:
@@ -129,13 +146,14 @@ class WritingOperations:
             return 0
         if len(items) + len(gone) > BATCH_LIMIT:
             raise InvalidInput(f"The batch has {len(items) + len(gone)} items; the limit is {BATCH_LIMIT}. Divide it.")
-        token = os.urandom(16)
-        steps = self._put_steps(tenant, token, items, gone, absent)
-        writing = self.sql.writing
-        ledger = self.sql.ledger
-        delete = writing.delete(tenant, gone) if gone else None
-        record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
-        outcome_query = ledger.find(tenant, token)
+        token = Token(tenant, os.urandom(16))
+        steps = self._put_steps(token, items, gone, absent)
+        outcome_query = ledger.FIND(self.sql, token)
+        delete = None
+        record: list[Statement] = [ledger.RECORD(self.sql, token)]
+        if gone:  # a single statement, so that its number of affected rows counts them
+            delete = of_items.DELETE(self.sql, keys=[ItemPlace(tenant, *key) for key in gone])
+            record = [delete, ledger.RECORD_AFFECTED(self.sql, token)]
         try:
             results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))
         except Outdated:
@@ -144,30 +162,19 @@ class WritingOperations:
             raise (yield from self._conflict(tenant, items)) from None
         if one_in(HOUSEKEEPING_EVERY):
             yield from self._housekeeping(tenant)
-        return 0 if delete is None else affected_rows(results, delete, outcome_query)
+        return 0 if delete is None else ledger.affected_rows(results, delete, outcome_query)
 
-    def known_vectors(
-        self, tenant: str, keys: Sequence[ItemKey], digests: Collection[bytes]
-    ) -> Operation[dict[bytes, bytes]]:
-        """Return the sound embeddings of texts that items have, by digest of the text. One round trip.
-
-        Args:
-            tenant: The tenant.
-            keys: The items.
-            digests: The digests of the texts in question, by which keyed digests are recognised.
-        """
-        queries = self.sql.vectors.known(tenant, keys)
+    def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
+        """Return the undamaged embeddings of texts that items have, by digest of the text. One round trip."""
+        queries = tuple(of_vectors.OF_ITEMS(self.sql, keys=some) for some in of_tenant(tenant, keys))
         results = yield Batch(queries, atomic=False)
         rows = [row for query in queries for row in results.rows(query)]
-        sealed = self._sealed
-        return {
-            sealed.digest_of(tenant, row.path, row.key, row.digest, digests): row.embedding
-            for row in verified_embeddings(tenant, rows, sealed)
-        }
+        opened = readable(lambda row: self._sealed.open_embedding(tenant, row), rows)
+        return {digest: embedding for digest, embedding in opened if digest is not None}
 
     def items_without(self, tenant: str, keys: Sequence[ItemKey], model: int) -> Operation[list[ItemKey]]:
         """Return those of some items that have no embedding of a model. One round trip."""
-        queries = self.sql.vectors.having(tenant, keys, model)
+        queries = tuple(of_vectors.HAVING(self.sql, keys=some, model=model) for some in of_tenant(tenant, keys))
         results = yield Batch(queries, atomic=False)
         having = {(row.path, row.key) for query in queries for row in results.rows(query)}
         return [key for key in keys if key not in having]
@@ -177,21 +184,26 @@ class WritingOperations:
 
         One round trip; if an item was changed, one for each, as only those that were changed are left alone.
         """
-        token, ledger, sealed = os.urandom(16), self.sql.ledger, self._sealed
+        token = Token(tenant, os.urandom(16))
         keys = [(row.path, row.key) for row, _ in items]
+        seen = [SeenRow(row.path, row.key, row.version, row.updated_at) for row, _ in items]
         rows = [
-            vector_row((row.path, row.key), number, digest, coded, expires=(row.ttl_us or row.expires_at) is not None)
+            embedding
             for row, vectors in items
-            for number, (digest, coded) in enumerate(vectors)
+            for embedding in self._sealed.seal_embeddings(
+                tenant, (row.path, row.key), vectors, expires=(row.ttl_us or row.expires_at) is not None
+            )
         ]
-        read = [(row.path, row.key, row.version, row.updated_at) for row, _ in items]
         try:
             yield Batch.of(
-                self.sql.writing.touch(tenant, [path for path, _ in keys], token),
-                self.sql.writing.guard_unchanged(tenant, read),
-                self.sql.vectors.replace(tenant, keys, [sealed.vector(tenant, row) for row in rows]),
-                ledger.record(tenant, token),
-                outcome_query=ledger.find(tenant, token),
+                touch(self.sql, token, [path for path, _ in keys]),
+                [
+                    of_items.GUARD_UNCHANGED(self.sql, seen=some, count=len(some), tenant=tenant)
+                    for some in portions(seen)
+                ],
+                replace_embeddings(self.sql, tenant, keys, rows),
+                ledger.RECORD(self.sql, token),
+                outcome_query=ledger.FIND(self.sql, token),
             )
         except Outdated:
             if len(items) == 1:
@@ -204,19 +216,20 @@ class WritingOperations:
 
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns the number of items. One round trip."""
-        writing, token, where = self.sql.writing, os.urandom(16), Range(path, exact=True)
-        delete, outcome_query = writing.delete_range_live(tenant, where), self.sql.ledger.find(tenant, token)
+        token, place = Token(tenant, os.urandom(16)), Place(tenant, path)
+        delete, outcome_query = of_items.CLEAR_LIVE(self.sql, place), ledger.FIND(self.sql, token)
         results = yield Batch.of(
-            writing.touch(tenant, [path], token),
+            touch(self.sql, token, [path]),
             delete,
-            self.sql.ledger.record_affected(tenant, token),
-            writing.delete_range(tenant, where),
-            self.sql.vectors.remove_range(tenant, where),
+            ledger.RECORD_AFFECTED(self.sql, token),
+            of_items.CLEAR(self.sql, place),
+            of_vectors.CLEAR(self.sql, place),
+            of_vectors.CLEAR_SIGNS(self.sql, owner=owner_of(tenant, path)),
             outcome_query=outcome_query,
         )
         if one_in(HOUSEKEEPING_EVERY):
             yield from self._housekeeping(tenant)
-        return affected_rows(results, delete, outcome_query)
+        return ledger.affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
         """Remove expired items, oldest first; returns the number of items. Searches no longer find them.
@@ -228,7 +241,8 @@ class WritingOperations:
         removed, backoff = 0, Backoff("Expired items that were deleted were found again")
         while removed < limit:
             asked = min(500, limit - removed)
-            expired = yield from fetch(self.sql.writing.expired(asked, tenant))
+            pieces = {"of_tenant": "" if tenant is None else " AND i.tenant = :tenant"}
+            expired = yield from fetch(of_items.EXPIRED(self.sql, tenant=tenant, limit=asked, pieces=pieces))
             backoff.compare(expired)
             keys: dict[str, list[ItemKey]] = {}
             for owner, path, key in expired:
@@ -250,50 +264,62 @@ class WritingOperations:
             limit: The maximum number of namespaces; of each, up to `REMOVED_AT_ONCE` rows are deleted.
         """
         removed = 0
-        for (path,) in (yield from fetch(self.sql.vectors.removed(tenant, age_us, limit))):
-            lock, purge = self.sql.vectors.purge(tenant, path, age_us, REMOVED_AT_ONCE)
+        old: dict[str, Any] = {"tenant": tenant, "age_us": age_us}
+        for (path,) in (yield from fetch(of_vectors.REMOVED(self.sql, limit=limit, **old))):
+            lock = of_vectors.PURGE_SCOPE(self.sql, path=path, **old)
+            purge = of_vectors.PURGE(self.sql, tenant=tenant, path=path, limit=REMOVED_AT_ONCE)
             removed += (yield Batch.of(lock, purge)).of(purge).affected
         return removed
 
     def _remove_expired(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[int]:
-        writing, token = self.sql.writing, os.urandom(16)
-        deletes = writing.delete_expired(tenant, keys)
-        touch = writing.touch(tenant, [path for path, _ in keys], token)
-        gone = self.sql.vectors.remove_gone(tenant, keys)
-        record = self.sql.ledger.record_affected(tenant, token)
-        outcome_query = self.sql.ledger.find(tenant, token)
-        results = yield Batch((*touch, *deletes, record, *gone), outcome_query)
+        token = Token(tenant, os.urandom(16))
+        deletes = [of_items.DELETE_EXPIRED(self.sql, keys=some) for some in of_tenant(tenant, keys)]
+        outcome_query = ledger.FIND(self.sql, token)
+        results = yield Batch.of(
+            touch(self.sql, token, [path for path, _ in keys]),
+            deletes,
+            ledger.RECORD_AFFECTED(self.sql, token),
+            remove_loose(self.sql, tenant, keys),
+            outcome_query=outcome_query,
+        )
         if results.earlier_attempt is not None:
             return results.rows(outcome_query)[0].outcome or 0
         return sum(results.of(delete).affected for delete in deletes)
 
     def _put_steps(
         self,
-        tenant: str,
-        token: bytes,
+        token: Token,
         items: Sequence[NewItem],
         deleted: Sequence[ItemKey] = (),
         absent: Sequence[ItemKey] = (),
-    ) -> list[Statement | tuple[Statement, ...]]:
+    ) -> list[list[Statement]]:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
-        writing = self.sql.writing
-        rows = [
-            self._sealed.vector(
-                tenant, vector_row(item.key, number, digest, coded, expires=item.row.ttl_us is not None)
-            )
-            for item in items
-            for number, (digest, coded) in enumerate(item.vectors)
-        ]
+        sql, tenant = self.sql, token.tenant
         keys = [item.key for item in items]
-        guards = tuple(
-            writing.guard(tenant, *item.key, item.if_version) for item in items if item.if_version is not None
-        )
-        return [
-            writing.touch(tenant, [path for path, _ in (*keys, *deleted, *absent)], token),
-            (*guards, *writing.guard_absent(tenant, absent)),
-            writing.put(tenant, [self._sealed.item(tenant, item.row) for item in items]),
-            self.sql.vectors.replace(tenant, [*keys, *deleted], rows),
+        rows = [self._put_row(tenant, item.row) for item in items]
+        embeddings = [
+            row
+            for item in items
+            for row in self._sealed.seal_embeddings(tenant, item.key, item.vectors, expires=item.row.ttl_us is not None)
         ]
+        guards = [
+            of_items.GUARD(sql, ItemPlace(tenant, *item.key), version=item.if_version)
+            for item in items
+            if item.if_version is not None
+        ]
+        return [
+            touch(sql, token, [path for path, _ in (*keys, *deleted, *absent)]),
+            [*guards, *(of_items.GUARD_ABSENT(sql, keys=some) for some in of_tenant(tenant, absent))],
+            [of_items.PUT(sql, rows=some) for some in portions(rows)],
+            replace_embeddings(sql, tenant, [*keys, *deleted], embeddings),
+        ]
+
+    def _put_row(self, tenant: str, row: NewRow) -> PutRow:
+        value, seal = self._sealed.seal_value(tenant, (row.path, row.key), row.value, row.metadata)
+        return PutRow(
+            *(tenant, row.path, row.key, value, row.metadata, row.ttl_us, row.embed_paths),
+            *(row.text, None if row.text is None else 1, seal),
+        )
 
     def _lock(self, tenant: str, items: Sequence[NewItem]) -> tuple[str | bytes, ...]:
         """Return the first namespace that a write locks; nothing for a write of many items."""
@@ -304,7 +330,7 @@ class WritingOperations:
     def _conflict(self, tenant: str, items: Sequence[NewItem]) -> Operation[VersionConflict]:
         """Return the error of a write whose items have other versions than required."""
         relied = [item for item in items if item.if_version is not None]
-        queries = tuple(self.sql.reading.version(tenant, *item.key) for item in relied)
+        queries = tuple(of_items.VERSION(self.sql, ItemPlace(tenant, *item.key)) for item in relied)
         results = yield Batch(queries, atomic=False)
         for item, query in zip(relied, queries, strict=True):
             row = results.row(query)
@@ -323,9 +349,10 @@ class WritingOperations:
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        statements = [self.sql.ledger.forget_old()]
+        statements = [ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE)]
         if self.config.search:
-            statements.append(self.sql.writing.index_pending(HOUSEKEEPING_ITEMS, skip_locked=True))
+            pieces = {"locking": " FOR UPDATE SKIP LOCKED"}
+            statements.append(of_items.INDEX_PENDING(self.sql, limit=HOUSEKEEPING_ITEMS, pieces=pieces))
         try:
             yield Batch(tuple(statements), atomic=False)
             yield from self.sweep(HOUSEKEEPING_ITEMS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from ...dialect.transcripts.pieces import RowKey, encrypted_identity
-from ...dialect.transcripts.reading import StoredHeader, StoredItem
-from ...dialect.transcripts.writing import HeaderRow
+from ...engine.operation import Operation, compute
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...records.framing import DamagedFrame, Frame, Framing
 from ...runtime.arguments import check_type
@@ -15,9 +14,15 @@ from ...runtime.exact_json import check_json, decode_json, encode_json
 from ...runtime.sealing import Opened, Sealing
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey
+from .statements.reading import StoredHeader, StoredItem
+from .statements.tables import RowKey, encrypted_identity
+from .statements.writing import HeaderRow
 
 #: Limits of texts, in bytes of UTF-8.
 KIND_BYTES, NAME_BYTES, ID_BYTES = 32, 800, 255
+
+#: Stored bytes of items from which they are decoded in a thread: that takes about a millisecond.
+LARGE_BYTES = 65_536
 
 #: The dictionary of the compression: texts common in conversations. It is part of format 2 and must never change. The
 #: most frequent texts come last.
@@ -238,6 +243,30 @@ def item_of(key: RowKey, row: StoredItem, sealing: Sealing) -> Item:
     what = f"Item {row.seq} of transcript {key.name.decode(errors='replace')!r}"
     item_id = None if row.item_id is None else row.item_id.decode()
     return Item(row.seq, item_id, decode_json(open_content(sealing, row, what)), aware(row.created_at))
+
+
+def decoded(
+    key: RowKey, rows: Sequence[StoredItem], sealing: Sealing, *, backwards: bool = False
+) -> Operation[list[Item]]:
+    """Return the items in rows; large ones are decoded in a thread.
+
+    Args:
+        key: Their transcript.
+        rows: The rows.
+        sealing: Decrypts the family.
+        backwards: Begin with the last row.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged.
+    """
+    own = sealing.of(*key)
+
+    def decode() -> list[Item]:
+        return [item_of(key, row, own) for row in (reversed(rows) if backwards else rows)]
+
+    if sum(len(row.content) for row in rows) < LARGE_BYTES:
+        return decode()
+    return (yield from compute(decode))
 
 
 def time_of(revision: int) -> datetime:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
-from ...dialect.transcripts.tables import transcript_schema
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
+from .statements.tables import transcript_schema
 from .tables import tables
 
 

@@ -7,7 +7,7 @@ transcript's key as a path; see `thread_id_of`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -16,10 +16,6 @@ from typing import Any, NamedTuple, cast
 from ...config import MySQLConfig
 from ...dialect import Query, Schema
 from ...dialect.inspection import ThreadMarker
-from ...dialect.transcripts.dialect import TranscriptDialect
-from ...dialect.transcripts.inspection import EndRow
-from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import StoredHeader, StoredItem, found_items
 from ...dialect.words import excerpt, patterns_of, scores
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
@@ -27,7 +23,7 @@ from ...runtime.arguments import check_limit, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.conversation import messages_of
-from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.msgpack import DAMAGED, finite
 from ..inspection.records import (
     CheckpointRow,
     Day,
@@ -41,20 +37,29 @@ from ..inspection.records import (
     ThreadRow,
     Turn,
 )
-from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
+from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, from_cursor, to_cursor
 from ..inspection.status import preview_of
-from ..inspection.to_json import DAMAGED, finite
 from .coding import item_of, row_key, time_of, transcript_of
 from .copying import CopyingOperations
 from .operations import TranscriptOperations
 from .records import TranscriptKey
-from .searched import SEARCHED_ITEMS, SEARCHED_TRANSCRIPTS, pages_of, pieces_of
+from .statements import inspection
+from .statements.inspection import EndRow, SizeRow
+from .statements.reading import HEADER, StoredHeader, StoredItem, found_items, items_of
+from .statements.tables import RowKey, transcript_dialect
 
 #: The number of largest transcripts in statistics.
 LARGEST = 10
 
 #: The number of last items of which a list shows one, and the bytes of the largest that is read.
 LAST_ITEMS, LARGEST_ITEM = 3, 65_536
+
+#: A search reads this many of the transcripts written last, this many of the last items of each, and at most this many
+#: stored bytes of items.
+SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS, SEARCHED_BYTES = 50, 200, 8_388_608
+
+#: Stored bytes of items that are read at once; a single item may be larger.
+PAGE_BYTES = 1_048_576
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -95,7 +100,7 @@ class TranscriptThreads:
     turns_at_once = 250
 
     def __init__(self, config: MySQLConfig) -> None:
-        self.sql = TranscriptDialect(config.table_prefix)
+        self.sql = transcript_dialect(config.table_prefix)
         self._tenant = config.tenant
         self._parser = config.search_parser
         self._sealing = Sealing(config.encryption, self.sql.schema.family)
@@ -115,10 +120,11 @@ class TranscriptThreads:
             key = key_of_thread(thread_id)
             if key is None:
                 raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.")
-            after = (cast(int, revision), row_key(self._tenant, key)[1:])
+            after = (cast(int, revision), row_key(self._tenant, key))
         if wanted.metadata is not None:
             return Page([])
-        query = self.sql.inspection.threads(
+        query = inspection.listed_threads(
+            self.sql,
             self._tenant,
             limit,
             pattern=pattern,
@@ -156,7 +162,7 @@ class TranscriptThreads:
         if key is None or namespace:
             return None
         where = row_key(self._tenant, key)
-        header, items = self.sql.reading.header(where), self.sql.reading.items(where)
+        header, items = HEADER(self.sql, where), items_of(self.sql, where)
         results = yield Batch((header, items))
         row, found = results.row(header), found_items(results.rows(items))
         if row is None or not _written_by(row, at) or checkpoint_id not in {None, str(row.revision)}:
@@ -172,10 +178,10 @@ class TranscriptThreads:
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
         """See `ThreadSource.previews`. One round trip."""
-        names = [row_key(self._tenant, key)[1:] for one in thread_ids if (key := key_of_thread(one)) is not None]
-        if not names:
+        keys = self._keys(thread_ids)
+        if not keys:
             return dict
-        query = self.sql.inspection.ends(self._tenant, names, LAST_ITEMS, LARGEST_ITEM)
+        query = inspection.ENDS(self.sql, keys=keys, last=LAST_ITEMS, max_bytes=LARGEST_ITEM)
         rows = yield from fetch(query)
         return partial(_previews, self._tenant, rows, self._sealing)
 
@@ -188,16 +194,16 @@ class TranscriptThreads:
         limit = check_limit(limit)
         if not words or not limit:
             return list
-        rows = yield from fetch(self.sql.inspection.threads(self._tenant, SEARCHED_TRANSCRIPTS))
+        rows = yield from fetch(inspection.listed_threads(self.sql, self._tenant, SEARCHED_TRANSCRIPTS))
         found = {RowKey(self._tenant, *row[:4]): row for row in rows}
-        sizes = [self.sql.inspection.sizes(key, SEARCHED_ITEMS) for key in found]
+        sizes = [inspection.SIZES(self.sql, key, limit=SEARCHED_ITEMS) for key in found]
         if not sizes:
             return list
         results = yield Batch(tuple(sizes), atomic=False)
         pieces = pieces_of({key: results.rows(query)[:-1] for key, query in zip(found, sizes, strict=True)})
         read = dict[RowKey, list[StoredItem]]()
         for page in pages_of(pieces):
-            queries = [self.sql.reading.items(piece.key, within=((piece.first, piece.last),)) for piece in page]
+            queries = [items_of(self.sql, piece.key, within=((piece.first, piece.last),)) for piece in page]
             results = yield Batch(tuple(queries), atomic=False)
             for piece, items in zip(page, queries, strict=True):
                 found_piece = found_items(results.rows(items))
@@ -219,9 +225,9 @@ class TranscriptThreads:
 
     def statistics(self) -> Operation[Statistics]:
         """See `ThreadSource.statistics`. Items count as checkpoints; a day counts the transcripts created on it."""
-        inspection = self.sql.inspection
-        totals, days = inspection.totals(self._tenant), inspection.days(self._tenant)
-        largest = inspection.largest(self._tenant, LARGEST)
+        totals = inspection.TOTALS(self.sql, tenant=self._tenant)
+        days = inspection.DAYS(self.sql, tenant=self._tenant)
+        largest = inspection.LARGEST(self.sql, tenant=self._tenant, limit=LARGEST)
         results = yield Batch((totals, days, largest), atomic=False)
         (total,) = results.rows(totals)
         return Statistics(
@@ -236,14 +242,16 @@ class TranscriptThreads:
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """See `ThreadSource.markers`."""
-        keys = [key for thread_id in thread_ids if (key := key_of_thread(thread_id)) is not None]
-        return self.sql.inspection.markers(self._tenant, [row_key(self._tenant, key)[1:] for key in keys])
+        return inspection.markers(self.sql, self._keys(thread_ids))
+
+    def _keys(self, thread_ids: Sequence[str]) -> list[RowKey]:
+        return [row_key(self._tenant, key) for one in thread_ids if (key := key_of_thread(one)) is not None]
 
     def _header(self, thread_id: str) -> Operation[StoredHeader | None]:
         key = key_of_thread(thread_id)
         if key is None:
             return None
-        rows = yield from fetch(self.sql.reading.header(row_key(self._tenant, key)))
+        rows = yield from fetch(HEADER(self.sql, row_key(self._tenant, key)))
         return rows[0] if rows else None
 
     def _thread(self, row: StoredHeader) -> ThreadRow:
@@ -368,3 +376,54 @@ def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int,
             revision = one.header.revision
             hits[one.key] = Hit(TranscriptThreads.family, thread_id, str(revision), around, score, time_of(revision))
     return sorted(hits.values(), key=lambda hit: (hit.score, hit.created_at), reverse=True)[:limit]
+
+
+class Piece(NamedTuple):
+    """Neighbouring items of a transcript that are read by one query.
+
+    Args:
+        key: The transcript.
+        first: The seq of the first item.
+        last: That of the last.
+        size_bytes: Their stored size.
+    """
+
+    key: RowKey
+    first: int
+    last: int
+    size_bytes: int
+
+
+def pieces_of(sizes: Mapping[RowKey, Sequence[SizeRow]]) -> Iterator[Piece]:
+    """Yield the items to read, each piece of at most `PAGE_BYTES` or of one item.
+
+    Args:
+        sizes: The last items of each transcript, last first; the most important transcript first.
+    """
+    left = SEARCHED_BYTES
+    for key, rows in sizes.items():
+        piece: Piece | None = None
+        for seq, size_bytes in rows:
+            if size_bytes > left:
+                break
+            left -= size_bytes
+            if piece is not None and piece.size_bytes + size_bytes > PAGE_BYTES:
+                yield piece
+                piece = None
+            piece = Piece(
+                key, seq, *((seq, size_bytes) if piece is None else (piece.last, piece.size_bytes + size_bytes))
+            )
+        if piece is not None:
+            yield piece
+
+
+def pages_of(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """Yield pieces that are read together: at most `PAGE_BYTES`, or one piece."""
+    page: list[Piece] = []
+    for piece in pieces:
+        if page and sum(one.size_bytes for one in page) + piece.size_bytes > PAGE_BYTES:
+            yield page
+            page = []
+        page.append(piece)
+    if page:
+        yield page

@@ -7,6 +7,7 @@ from ...engine.operation import Operation, fetch
 from ..expired import count_waste, remove_waste
 from ..family import Count, Counts
 from .operations import TranscriptOperations
+from .statements.inspection import COUNT_EXPIRED, TOTALS
 
 
 class TranscriptMaintenance:
@@ -23,7 +24,7 @@ class TranscriptMaintenance:
 
     def stored(self) -> Operation[Counts]:
         """Count transcripts that have not expired, their items, and the bytes of these. One round trip."""
-        (usage,) = yield from fetch(self.sql.maintenance.count(self._tenant))
+        (usage,) = yield from fetch(TOTALS(self.sql, tenant=self._tenant))
         return (
             Count(usage.transcripts, "{transcript}"),
             Count(int(usage.items), "{item}"),
@@ -32,7 +33,7 @@ class TranscriptMaintenance:
 
     def waste(self) -> Operation[Counts]:
         """Count rows that are no longer needed, or soon will not be; of all tenants. One round trip."""
-        return count_waste("transcript", self.sql.maintenance.count_expired(), self.sql.ledger)
+        return count_waste("transcript", self.sql, COUNT_EXPIRED(self.sql))
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
         """Remove rows of all tenants that writers also remove from time to time, a few at a time.
@@ -40,4 +41,4 @@ class TranscriptMaintenance:
         Args:
             older_than_days: Ignored.
         """
-        return remove_waste("transcript", self._operations.sweep, self.sql.ledger)
+        return remove_waste("transcript", self.sql, self._operations.sweep)

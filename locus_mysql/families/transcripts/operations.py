@@ -6,21 +6,22 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ...config import MySQLConfig
-from ...dialect.transcripts.dialect import TranscriptDialect
-from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import SeqRange, found_items
-from ...dialect.transcripts.writing import ItemRow
+from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
+from ...records import ledger
 from ...runtime.arguments import check_each, check_limit
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import coding
-from .coding import ID_BYTES, check_name, item_of, row_key, transcript_of
-from .decoding import decoded
-from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Window, Write, Written
+from .coding import ID_BYTES, check_name, decoded, item_of, row_key, transcript_of
+from .records import Fold, Header, Item, NewItem, Read, SeqRange, Transcript, TranscriptKey, Window, Write, Written
+from .statements import reading, writing
+from .statements.inspection import TOTALS
+from .statements.reading import found_items, items_of, listed
+from .statements.tables import RowKey, transcript_dialect
 from .writing import WritingOperations
 
 #: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
@@ -43,7 +44,7 @@ class TranscriptOperations:
 
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
-        self.sql = TranscriptDialect(config.table_prefix)
+        self.sql = transcript_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
@@ -103,7 +104,7 @@ class TranscriptOperations:
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
         """Return a transcript without its items; None if it does not exist. One round trip."""
         where = row_key(self._tenant, key)
-        rows = yield from fetch(self.sql.reading.header(where))
+        rows = yield from fetch(reading.HEADER(self.sql, where))
         transcript = transcript_of(self._tenant, rows[0], self._sealing) if rows else None
         self._writing.remember(where, rows[0] if rows else None)
         return transcript
@@ -111,7 +112,7 @@ class TranscriptOperations:
     def get_all(self, keys: Sequence[TranscriptKey]) -> Operation[list[Transcript | None]]:
         """Return transcripts without their items, in the order of the keys; see `get`. One round trip."""
         keys = check_each(keys, TranscriptKey, "keys")
-        queries = [self.sql.reading.header(row_key(self._tenant, key)) for key in keys]
+        queries = [reading.HEADER(self.sql, row_key(self._tenant, key)) for key in keys]
         if not queries:
             return []
         results = yield Batch(tuple(queries), atomic=False)
@@ -152,7 +153,8 @@ class TranscriptOperations:
         for what, seq in (("after", after), ("before", before)):
             if seq is not None:
                 check_limit(seq, what, most=2**63 - 1)
-        query = self.sql.reading.items(
+        query = items_of(
+            self.sql,
             where,
             after=after,
             before=before,
@@ -177,19 +179,13 @@ class TranscriptOperations:
             key: The transcript.
             last: Only this many of the last items.
         """
-        where = row_key(self._tenant, key)
-        header = self.sql.reading.header(where)
-        items = self.sql.reading.items(where, limit=last, last=last is not None)
         backoff = Backoff(f"The header and the items of transcript {key.name!r} had different revisions")
         while True:
-            results = yield Batch((header, items), atomic=False)
-            row, found = results.row(header), found_items(results.rows(items))
-            if row is None and found is None:
+            window = yield from self.window(key, last=last)
+            if window is None:
                 return None
-            if row is not None and found is not None and row.revision == found.revision:
-                transcript = transcript_of(self._tenant, row, self._sealing)
-                self._writing.remember(where, row)
-                return transcript, (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
+            if window.is_current:
+                return window.transcript, window.items
             yield backoff.pause()
 
     def window(
@@ -206,35 +202,37 @@ class TranscriptOperations:
             None if the transcript does not exist.
         """
         where = row_key(self._tenant, key)
-        items = self.sql.reading.items(where, within=within, limit=last, last=last is not None)
-        header = self.sql.reading.header(where)
+        items = items_of(self.sql, where, within=within, limit=last, last=last is not None)
+        header = reading.HEADER(self.sql, where)
         results = yield Batch((items, header), atomic=False)
         row, found = results.row(header), found_items(results.rows(items))
         if row is None:
             return None
-        read = (
-            [] if found is None else (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
-        )
-        is_current = found is not None and row.revision == found.revision
-        return Window(transcript_of(self._tenant, row, self._sealing), read, is_current)
+        transcript = transcript_of(self._tenant, row, self._sealing)
+        self._writing.remember(where, row)
+        if found is None:
+            return Window(transcript, [], is_current=False)
+        read = yield from decoded(where, found.items, self._sealing, backwards=last is not None)
+        return Window(transcript, read, row.revision == found.revision)
 
     def existing(self, key: TranscriptKey, seqs: Sequence[int]) -> Operation[set[int]]:
         """Return those of the seqs that items of a transcript have. One round trip."""
         if not seqs:
             return set()
-        rows = yield from fetch(self.sql.reading.existing(row_key(self._tenant, key), seqs))
+        rows = yield from fetch(reading.EXISTING(self.sql, row_key(self._tenant, key), seqs=list(seqs)))
         return {row.seq for row in rows}
 
     def find(self, key: TranscriptKey, item_id: str) -> Operation[Item | None]:
         """Return an item of a transcript by its id; None if there is none. One round trip."""
         where = row_key(self._tenant, key)
-        rows = yield from fetch(self.sql.reading.item(where, check_name(item_id, "The id of an item", ID_BYTES)))
+        encoded = check_name(item_id, "The id of an item", ID_BYTES)
+        rows = yield from fetch(reading.ITEM(self.sql, where, item_id=encoded))
         return item_of(where, rows[0], self._sealing.of(*where)) if rows else None
 
     def holding(self, kind: str, item_id: str) -> Operation[list[Transcript]]:
         """Return the transcripts of a kind that have an item of this id. One round trip."""
         encoded = check_name(item_id, "The id of an item", ID_BYTES)
-        rows = yield from fetch(self.sql.reading.holding(self._tenant, _kind(kind), encoded))
+        rows = yield from fetch(reading.HOLDING(self.sql, tenant=self._tenant, kind=_kind(kind), item_id=encoded))
         return [transcript_of(self._tenant, row, self._sealing) for row in rows]
 
     def replace(self, key: TranscriptKey, item_id: str, content: object) -> Operation[int]:
@@ -243,17 +241,18 @@ class TranscriptOperations:
         Raises:
             NotFound: The transcript has no such item; nothing was changed.
         """
-        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        where, token = row_key(self._tenant, key), os.urandom(16)
         encoded = coding.encode_content(content, "The item", self.config.compression)
         encoded_id = check_name(item_id, "The id of an item", ID_BYTES)
-        row = ItemRow(encoded_id, coding.seal_content(self._sealing.of(*where), encoded_id, 0, encoded))
-        writing, outcome = self.sql.writing, ledger.find(self._tenant, token)
+        sealed = coding.seal_content(self._sealing.of(*where), encoded_id, 0, encoded)
+        outcome = ledger.FIND(self.sql, where, token=token)
         try:
             results = yield Batch.of(
-                writing.lock_existing(where),
-                writing.guard_item(where, encoded_id),
-                writing.replace(where, row),
-                ledger.record_revision(where, token),
+                writing.LOCK_EXISTING(self.sql, where, removed=0, size_bytes=0),
+                writing.GUARD_ITEM(self.sql, where, item_id=encoded_id),
+                writing.COUNT_REPLACED(self.sql, where, item_id=encoded_id, size_bytes=len(sealed)),
+                writing.REPLACE(self.sql, where, item_id=encoded_id, content=sealed),
+                writing.RECORD_REVISION(self.sql, where, token=token),
                 outcome,
                 outcome_query=outcome,
             )
@@ -263,21 +262,21 @@ class TranscriptOperations:
 
     def pop(self, key: TranscriptKey) -> Operation[Item | None]:
         """Remove the last item and return it; None if there is none. Two round trips; more with concurrent writers."""
-        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        where, token = row_key(self._tenant, key), os.urandom(16)
         backoff = Backoff(f"Other writers changed transcript {key.name!r} before its last item was removed")
         while True:
-            found = found_items((yield from fetch(self.sql.reading.items(where, limit=1, last=True))))
+            found = found_items((yield from fetch(items_of(self.sql, where, limit=1, last=True))))
             if found is None or not found.items:
                 return None
             (row,) = found.items
             item = item_of(where, row, self._sealing.of(*where))
             try:
                 yield Batch.of(
-                    self.sql.writing.lock_existing(where, 1, len(row.content)),
-                    self.sql.writing.guard(where, found.revision),
-                    self.sql.writing.remove_item(where, row.seq),
-                    ledger.record(self._tenant, token),
-                    outcome_query=ledger.find(self._tenant, token),
+                    writing.LOCK_EXISTING(self.sql, where, removed=1, size_bytes=len(row.content)),
+                    writing.GUARD(self.sql, where, revision=found.revision),
+                    writing.REMOVE_AT(self.sql, where, seqs=[row.seq]),
+                    ledger.RECORD(self.sql, where, token=token),
+                    outcome_query=ledger.FIND(self.sql, where, token=token),
                 )
             except Outdated:  # another process wrote meanwhile
                 yield backoff.pause()
@@ -286,15 +285,15 @@ class TranscriptOperations:
 
     def clear(self, key: TranscriptKey) -> Operation[int]:
         """Remove all items of a transcript; returns the number of items. Its header stays. One round trip."""
-        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
-        remove = self.sql.writing.remove_items(where)
+        where, token = row_key(self._tenant, key), os.urandom(16)
+        remove, outcome = writing.REMOVE_ITEMS(self.sql, where), ledger.FIND(self.sql, where, token=token)
         results = yield Batch.of(
-            self.sql.writing.lock_emptied(where),
+            writing.LOCK_EMPTIED(self.sql, where, pieces={"which": "{KEY}"}),
             remove,
-            ledger.record_affected(self._tenant, token),
-            outcome_query=ledger.find(self._tenant, token),
+            ledger.RECORD_AFFECTED(self.sql, where, token=token),
+            outcome_query=outcome,
         )
-        return _outcome(results.earlier_attempt) if results.earlier_attempt is not None else results.of(remove).affected
+        return ledger.affected_rows(results, remove, outcome)
 
     def delete(self, key: TranscriptKey, *, parts: bool = False) -> Operation[int]:
         """Delete a transcript with its items and its header; returns the number of transcripts. One round trip.
@@ -307,15 +306,15 @@ class TranscriptOperations:
 
     def delete_if(self, key: TranscriptKey, *, expected: int) -> Operation[bool]:
         """Delete a transcript if it has this revision; returns whether it had. One round trip."""
-        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        where, token = row_key(self._tenant, key), os.urandom(16)
         check_limit(expected, "expected", most=2**63 - 1)
         try:
             yield Batch.of(
-                self.sql.writing.lock_existing(where),
-                self.sql.writing.guard(where, expected),
-                self.sql.writing.delete(where),
-                ledger.record(self._tenant, token),
-                outcome_query=ledger.find(self._tenant, token),
+                writing.LOCK_EXISTING(self.sql, where, removed=0, size_bytes=0),
+                writing.GUARD(self.sql, where, revision=expected),
+                writing.DELETE(self.sql, where, pieces={"which": "{KEY}"}),
+                ledger.RECORD(self.sql, where, token=token),
+                outcome_query=ledger.FIND(self.sql, where, token=token),
             )
         except Outdated:
             return False
@@ -348,7 +347,8 @@ class TranscriptOperations:
             after: Only those after this key: the last one of the page before.
             limit: The maximum number of results.
         """
-        query = self.sql.reading.listed(
+        query = listed(
+            self.sql,
             self._tenant,
             _kind(kind),
             collection=coding.check_optional(collection, "The collection"),
@@ -381,11 +381,13 @@ class TranscriptOperations:
             states: Whether their states are read.
             limit: The maximum number of results.
         """
-        query = self.sql.reading.recent(
+        query = listed(
+            self.sql,
             self._tenant,
             _kind(kind),
             collection=coding.check_optional(collection, "The collection"),
             scope=coding.check_optional(scope, "The scope"),
+            newest_first=True,
             limit=None if limit is None else check_limit(limit),
             states=states,
         )
@@ -394,7 +396,7 @@ class TranscriptOperations:
 
     def count(self) -> Operation[int]:
         """Return the number of the tenant's transcripts. One round trip."""
-        (usage,) = yield from fetch(self.sql.maintenance.count(self._tenant))
+        (usage,) = yield from fetch(TOTALS(self.sql, tenant=self._tenant))
         return usage.transcripts
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:
@@ -406,31 +408,31 @@ class TranscriptOperations:
             limit: The maximum number of transcripts to remove.
         """
         removed = 0
-        for row in (yield from fetch(self.sql.writing.expired(check_limit(limit)))):
-            (deleted,) = yield Batch.of(self.sql.writing.remove_if_expired(RowKey(*row)))
+        for key in (yield from fetch(writing.EXPIRED(self.sql, limit=check_limit(limit)))):
+            (deleted,) = yield Batch.of(writing.REMOVE_EXPIRED(self.sql, key))
             removed += deleted.affected > 0  # one that was written meanwhile is no longer expired
         return removed
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all transcripts of the tenant, each whole; returns the number."""
         removed, backoff = 0, Backoff("Deleted transcripts of the tenant were found again")
-        while found := (yield from fetch(self.sql.writing.of_tenant(self._tenant, AT_ONCE))):
+        while found := (yield from fetch(writing.OF_TENANT(self.sql, tenant=self._tenant, limit=AT_ONCE))):
             backoff.compare(found)
-            for row in found:
-                removed += yield from self._delete(RowKey(*row))
+            for key in found:
+                removed += yield from self._delete(key)
         return removed
 
     def _delete(self, where: RowKey, *, parts: bool = False) -> Operation[int]:
-        token, ledger = os.urandom(16), self.sql.ledger
-        lock = self.sql.writing.lock_emptied(where, parts=parts)
+        token, which = os.urandom(16), {"which": "{GROUP}" if parts else "{KEY}"}
+        lock, outcome = writing.LOCK_EMPTIED(self.sql, where, pieces=which), ledger.FIND(self.sql, where, token=token)
         results = yield Batch.of(
             lock,
-            ledger.record_affected(self._tenant, token),
-            self.sql.writing.delete(where, parts=parts),
-            outcome_query=ledger.find(self._tenant, token),
+            ledger.RECORD_AFFECTED(self.sql, where, token=token),
+            writing.DELETE(self.sql, where, pieces=which),
+            outcome_query=outcome,
         )
         self._writing.forget(where)
-        return _outcome(results.earlier_attempt) if results.earlier_attempt is not None else results.of(lock).affected
+        return ledger.affected_rows(results, lock, outcome)
 
     def _housekeeping(self) -> Operation[None]:
         """Remove some tokens and expired transcripts.
@@ -438,7 +440,7 @@ class TranscriptOperations:
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
         try:
-            yield Batch.of(self.sql.ledger.forget_old())
+            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE))
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))
@@ -446,8 +448,3 @@ class TranscriptOperations:
 
 def _kind(kind: str) -> bytes:
     return check_name(kind, "The kind of a transcript", coding.KIND_BYTES)
-
-
-def _outcome(earlier_attempt: Sequence[object]) -> int:
-    (outcome,) = earlier_attempt
-    return outcome if isinstance(outcome, int) else 0

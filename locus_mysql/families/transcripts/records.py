@@ -137,6 +137,9 @@ class Written(NamedTuple):
     revision: int
 
 
+#: The first and the last seq of a range, both included; None: to the end.
+SeqRange: TypeAlias = tuple[int, int | None]
+
 #: Computes a new state from the stored one, None if there is none, and the items that the transcript did not have yet.
 Fold: TypeAlias = Callable[[Any, Sequence[NewItem]], Any]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...dialect.transcripts.pieces import encrypted_identity
-from ...dialect.transcripts.tables import table_names, transcript_schema
 from ...records.tables import Owner, Part, Seal, Sealed, Tables
 from .coding import header_row
+from .statements.tables import encrypted_identity, table_names, transcript_schema
 
 
 @lru_cache(maxsize=16)

@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.transcripts.dialect import TranscriptDialect
-from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import StoredHeader
-from ...dialect.transcripts.writing import HeaderRow, ItemRow
+from ...dialect.dialect import Dialect
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
+from ...records import ledger
 from ...records.framing import Frame
 from ...runtime.arguments import check_each, check_limit, check_type
 from ...runtime.exact_json import decode_json
@@ -32,6 +30,10 @@ from .coding import (
     transcript_of,
 )
 from .records import Header, NewItem, Write, Written
+from .statements import reading, writing
+from .statements.reading import StoredHeader
+from .statements.tables import RowKey
+from .statements.writing import HeaderRow, ItemRow
 
 #: The maximum number of items of one write, which is one transaction.
 ITEMS_LIMIT = 10_000
@@ -157,36 +159,48 @@ class PlannedWrite:
         self.items, self._left_out_at = self._all, None
         self._forget_fold()
 
-    def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
+    def steps(self, sql: Dialect, ttl_us: int | None) -> tuple[Statement, ...]:
         """The statements of the write, without its token."""
-        writing, rows = sql.writing, self._sealed_rows()
-        seal = header_row(self._sealing, None, None, None).seal
-        ttl_us = ttl_us if self.write.expires else None
-        steps = list(writing.lock(self.key, os.urandom(16), seal, rows, ttl_us, only_later=self.write.is_shared))
-        if self.write.expected is not None:
-            steps.append(writing.guard(self.key, self.write.expected))
-        if self._left_out_at is not None:
-            steps.append(writing.guard(self.key, self._left_out_at))
-        if self.write.fold is not None and self.header is not None:
-            steps.append(writing.guard(self.key, self.known.revision))
+        key, rows = self.key, self._sealed_rows()
+        steps: list[Statement] = [writing.REMOVE_EXPIRED(sql, key), self._lock(sql, rows, ttl_us)]
+        folded_at = self.known.revision if self.write.fold is not None and self.header is not None else None
+        for revision in (self.write.expected, self._left_out_at, folded_at):
+            if revision is not None:
+                steps.append(writing.GUARD(sql, key, revision=revision))
         if self.last_seq is not None:
-            steps.append(writing.guard_seq(self.key, self.last_seq + len(rows)))
+            steps.append(writing.GUARD_SEQ(sql, key, last_seq=self.last_seq + len(rows)))
         if self.tag is not None:
-            steps.append(writing.guard_tag(self.key, self.tag))
+            steps.append(writing.GUARD_TAG(sql, key, tag=self.tag))
         if self.needed is not None:
-            steps.append(writing.guard_item(self.key, self.needed))
+            steps.append(writing.GUARD_ITEM(sql, key, item_id=self.needed))
         if rows:
-            steps += writing.add(self.key, rows)
+            steps += writing.add(sql, key, rows)
         if self.header is not None and (self.write.fold is None or self.header != self.known.row):
             keeps_state = self.write.fold is not None and self.header.state == self.known.row.state
-            steps.append(writing.set_header(self.key, self.header, keeps_state=keeps_state))
+            steps.append((writing.SET_TAG if keeps_state else writing.SET_HEADER)(sql, key, self.header))
         if self.write.remove:
-            steps += writing.remove_at(self.key, self.write.remove)
+            steps += writing.remove_at(sql, key, self.write.remove)
         if self.write.empty:
-            steps += writing.empty(self.key)
+            steps += (writing.REMOVE_ITEMS(sql, key), writing.RECOUNT(sql, key))
         if self.write.delete:
-            steps.append(writing.delete(self.key))
+            steps.append(writing.DELETE(sql, key, pieces={"which": "{KEY}"}))
         return tuple(steps)
+
+    def _lock(self, sql: Dialect, rows: Sequence[ItemRow], ttl_us: int | None) -> Statement:
+        expires = self.write.expires and ttl_us is not None
+        return writing.LOCK(
+            sql,
+            self.key,
+            pieces={
+                "expiry": writing.AFTER if expires else writing.NEVER,
+                "later": writing.LATEST if self.write.is_shared else writing.REPLACED,
+            },
+            sid=os.urandom(16),
+            seal=header_row(self._sealing, None, None, None).seal,
+            items=len(rows),
+            size_bytes=sum(len(row.content) for row in rows),
+            ttl_us=ttl_us,
+        )
 
     def _forget_fold(self) -> None:
         if self.write.fold is not None:
@@ -205,10 +219,10 @@ class PlannedWrite:
 
     def _sealed_rows(self) -> list[ItemRow]:
         """Return the rows of the items."""
-        first = (self.last_seq or 0) + 1
+        first, behind = (self.last_seq or 0) + 1, len(self.items) - 1
         return [
-            ItemRow(item.item_id, seal_content(self._sealing, item.item_id, seq, item.framed))
-            for seq, item in enumerate(self.items, first)
+            ItemRow(item.item_id, seal_content(self._sealing, item.item_id, first + index, item.framed), behind - index)
+            for index, item in enumerate(self.items)
         ]
 
 
@@ -220,7 +234,7 @@ class WritingOperations:
         sql: The statements.
     """
 
-    def __init__(self, config: MySQLConfig, sql: TranscriptDialect) -> None:
+    def __init__(self, config: MySQLConfig, sql: Dialect) -> None:
         self.config = config
         self.sql = sql
         self._ttl_us = None if config.ttl_s is None else round(config.ttl_s * 1_000_000)
@@ -270,7 +284,7 @@ class WritingOperations:
     def _fold(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
         """Compute the states of the writes with a fold. One round trip for those whose states are not known."""
         folding = [plan for plan in plans if plan.write.fold is not None]
-        unknown = {plan.key: self.sql.reading.header(plan.key) for plan in folding if not self._known.get(plan.key)}
+        unknown = {plan.key: reading.HEADER(self.sql, plan.key) for plan in folding if not self._known.get(plan.key)}
         read = dict[RowKey, KnownHeader]()
         if unknown:
             results = yield Batch(tuple(unknown.values()), atomic=False)
@@ -291,7 +305,7 @@ class WritingOperations:
             if plan.needs_last_seq:
                 plan.last_seq = self._last_seqs.get(plan.key)
                 if plan.last_seq is None:
-                    unknown.append((plan, self.sql.reading.last_seq(plan.key)))
+                    unknown.append((plan, reading.LAST_SEQ(self.sql, plan.key)))
         if unknown:
             results = yield Batch(tuple(query for _, query in unknown), atomic=False)
             for plan, query in unknown:
@@ -300,11 +314,10 @@ class WritingOperations:
 
     def _send(self, plans: Sequence[PlannedWrite]) -> Operation[list[int]]:
         """Write, and return the revisions. One round trip."""
-        ledger, tenant = self.sql.ledger, self.config.tenant
-        outcomes = tuple(ledger.find(tenant, plan.token) for plan in plans)
+        outcomes = tuple(ledger.FIND(self.sql, plan.key, token=plan.token) for plan in plans)
         results = yield Batch.of(
             *(plan.steps(self.sql, self._ttl_us) for plan in plans),
-            tuple(ledger.record_revision(plan.key, plan.token) for plan in plans),
+            tuple(writing.RECORD_REVISION(self.sql, plan.key, token=plan.token) for plan in plans),
             outcomes,
             outcome_query=outcomes[0],
             lock=self._lock(plans),
@@ -325,11 +338,12 @@ class WritingOperations:
         Revisions are read before the items. The next batch is refused if a transcript was written since, so an item
         that was deleted meanwhile is not left out.
         """
-        reading, asked = self.sql.reading, []
+        asked = []
         for plan in plans:
             ids = [item.item_id for item in plan.items if item.item_id is not None]
             if ids:
-                asked.append((plan, reading.revision(plan.key), reading.present(plan.key, ids)))
+                present = reading.PRESENT(self.sql, plan.key, ids=ids)
+                asked.append((plan, reading.REVISION(self.sql, plan.key), present))
         queries = tuple(query for _, revision, present in asked for query in (revision, present))
         results = yield Batch(queries, atomic=False)
         for plan, revision, present in asked:
@@ -339,7 +353,7 @@ class WritingOperations:
 
     def _unchanged(self, plans: Sequence[PlannedWrite]) -> Operation[list[Written]]:
         """Return the result of writes whose items are all stored already. One round trip."""
-        queries = tuple(self.sql.reading.header(plan.key) for plan in plans)
+        queries = tuple(reading.HEADER(self.sql, plan.key) for plan in plans)
         results = yield Batch(queries, atomic=False)
         rows = [results.row(query) for query in queries]
         return [Written(0, 0 if row is None else row.revision) for row in rows]
@@ -350,7 +364,7 @@ class WritingOperations:
             expected = plan.write.expected
             if expected is None and plan.tag is None and plan.needed is None:
                 continue
-            rows = yield from fetch(self.sql.reading.header(plan.key))
+            rows = yield from fetch(reading.HEADER(self.sql, plan.key))
             revision, tag = (rows[0].revision, rows[0].tag) if rows else (0, None)
             if (expected is not None and revision != expected) or (plan.tag is not None and tag != plan.tag):
                 has = "has been written to since it was read" if revision else "does not exist"
@@ -358,10 +372,12 @@ class WritingOperations:
                     f"Transcript {plan.write.key.name!r} {'exists already' if expected == 0 else has}. Nothing was "
                     "changed. Read it again."
                 )
-            if plan.needed is not None and not (yield from fetch(self.sql.reading.present(plan.key, [plan.needed]))):
-                raise NotFound(
-                    f"Transcript {plan.write.key.name!r} has no item {plan.write.needs!r}. Nothing was changed."
-                )
+            if plan.needed is not None:
+                needed = reading.PRESENT(self.sql, plan.key, ids=[plan.needed])
+                if not (yield from fetch(needed)):
+                    raise NotFound(
+                        f"Transcript {plan.write.key.name!r} has no item {plan.write.needs!r}. Nothing was changed."
+                    )
 
     def remember(self, key: RowKey, row: StoredHeader | None) -> None:
         """Remember the header of a transcript that was read, so that a write with a fold need not read it again.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
-from ...dialect.working.tables import working_schema
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
-from ..inspection.growth import Growth
+from ..inspection.memory_records import Growth
+from .statements.tables import working_schema
 from .tables import tables
 
 

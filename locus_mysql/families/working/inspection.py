@@ -8,21 +8,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...dialect.working.inspection import InspectedSession
-from ...dialect.working.statements import CheckpointRow, WorkingDialect
-from ...dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
+from ...dialect.like import like
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
-from ..inspection.cursors import from_cursor, to_cursor
-from ..inspection.growth import EXAMINED, Growth, growth_of
-from ..inspection.msgpack import describe_bytes
+from ..inspection.memory_records import EXAMINED, Growth, growth_of
+from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
-from ..inspection.sources import PAGE_LIMIT
-from ..inspection.to_json import DAMAGED, finite
+from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
+from .session import NOTE, TASK, VARIABLE
+from .statements import inspection, reading
+from .statements.inspection import InspectedSession
+from .statements.reading import CheckpointRow
+from .statements.tables import SessionKey, working_dialect
 from .stored import Seals
+
+#: Bytes of the largest task state that a list reads.
+LARGEST_TASK = 16_384
 
 #: The latest stamp, in microseconds of the server's clock. Damaged stamps are limited to it, so lists stay readable.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +41,7 @@ class Sessions:
     """
 
     def __init__(self, config: MySQLConfig) -> None:
-        self._sql = WorkingDialect(config.table_prefix)
+        self._sql = working_dialect(config.table_prefix)
         self.schema = self._sql.schema
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
@@ -54,19 +58,28 @@ class Sessions:
         """
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
-        query = self._sql.inspection.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
+        query = inspection.SESSIONS(
+            self._sql,
+            pieces={"conditions": "" if check_text(pattern, "Pattern") == "*" else inspection.LIKE},
+            tenant=self._tenant,
+            pattern=like(pattern),
+            after=after,
+            limit=limit,
+            largest_task=LARGEST_TASK,
+        )
         rows = [self._row(row) for row in (yield from fetch(query))]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
 
     def growth(self) -> Operation[Growth]:
         """Return the sessions created per day, of the first `EXAMINED` ones. One round trip."""
-        query = self._sql.inspection.created(self._tenant, EXAMINED)
+        query = inspection.CREATED(self._sql, tenant=self._tenant, limit=EXAMINED)
         return growth_of("sessions", (yield from fetch(query)), EXAMINED)
 
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""
-        key, reading = SessionKey(self._tenant, check_session_id(session_id)), self._sql.reading
-        one, entries, checkpoints = self._sql.inspection.session(key), reading.everything(key), reading.checkpoints(key)
+        key = SessionKey(self._tenant, check_session_id(session_id))
+        one, checkpoints = inspection.ONE(self._sql, key), reading.CHECKPOINTS(self._sql, key)
+        entries = reading.ENTRIES(self._sql, key, pieces={"condition": reading.EVERYTHING})
         results = yield Batch((one, entries, checkpoints))
         found = results.row(one)
         if found is None:

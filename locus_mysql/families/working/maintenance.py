@@ -6,6 +6,7 @@ from ...config import MySQLConfig
 from ...engine.operation import Operation, fetch
 from ..expired import count_waste, remove_waste
 from ..family import Count, Counts
+from .statements.inspection import COUNT, COUNT_EXPIRED
 from .storages.mysql_operations import WorkingOperations
 
 
@@ -23,12 +24,12 @@ class WorkingMaintenance:
 
     def stored(self) -> Operation[Counts]:
         """Count sessions that have not expired, and the bytes of their variables, task states and notes."""
-        (usage,) = yield from fetch(self.sql.maintenance.count(self._tenant))
+        (usage,) = yield from fetch(COUNT(self.sql, tenant=self._tenant))
         return Count(usage.sessions, "{session}"), Count(int(usage.size_bytes), "{byte}")
 
     def waste(self) -> Operation[Counts]:
         """Count rows that are no longer needed, or soon will not be; of all tenants. One round trip."""
-        return count_waste("session", self.sql.maintenance.count_expired(), self.sql.ledger)
+        return count_waste("session", self.sql, COUNT_EXPIRED(self.sql))
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
         """Remove rows of all tenants that writers also remove from time to time, a few at a time.
@@ -36,4 +37,4 @@ class WorkingMaintenance:
         Args:
             older_than_days: Ignored.
         """
-        return remove_waste("session", self._operations.sweep, self.sql.ledger)
+        return remove_waste("session", self.sql, self._operations.sweep)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from ...dialect.working.statements import CheckpointRow, EntryRow
-from ...dialect.working.tables import NOTE, TASK, SessionKey, value_identity
 from ...errors import CorruptCheckpoint
 from ...runtime.sealing import Sealing
 from . import calls
-from .session import Entry, StoredCheckpoint
+from .session import NOTE, TASK, Entry, StoredCheckpoint
+from .statements.reading import CheckpointRow, EntryRow
+from .statements.tables import SessionKey, value_identity
+from .statements.writing import NewCheckpoint, NewEntry, sql_time
 
 #: The format of values: JSON.
 JSON = b"\x01"
@@ -26,12 +27,13 @@ class Seals:
     def __init__(self, sealing: Sealing, key: SessionKey) -> None:
         self._sealing, self._key = sealing.of(*key), key
 
-    def row(self, kind: int, name: str, entry: Entry) -> EntryRow:
-        """Return the row of an entry."""
+    def row(self, kind: int, name: str, entry: Entry, valid_until: int = 0) -> NewEntry:
+        """Return the row of an entry, or of an earlier version of one with the stamp up to which it was valid."""
         value = entry.value
         if value is not None:
             value = self._sealing.seal(JSON, (value,), "value", *value_identity(kind, name, entry.version))
-        return EntryRow(kind, name, value, entry.size_bytes, entry.version, entry.used, entry.expires_us)
+        expires_at = sql_time(entry.expires_us)
+        return NewEntry(kind, name, value, entry.size_bytes, entry.version, entry.used, expires_at, valid_until)
 
     def entry(self, row: EntryRow) -> Entry:
         """Return the entry in a row.
@@ -63,15 +65,15 @@ class Seals:
         info = calls.Checkpoint(row.checkpoint_id, row.label, created_at, row.variables, row.notes, row.size_bytes)
         return StoredCheckpoint(info, row.stamp, _microseconds(row), damage=damage)
 
-    def checkpoint_row(self, checkpoint: StoredCheckpoint) -> CheckpointRow:
+    def checkpoint_row(self, checkpoint: StoredCheckpoint) -> NewCheckpoint:
         """Return the row of a checkpoint."""
         info = checkpoint.info
         counts = info.keys, info.scratchpad_entries, info.bytes
-        created_at = info.created_at.replace(tzinfo=None)
-        row = CheckpointRow(info.checkpoint_id, checkpoint.stamp, info.label, *counts, created_at, 0)
+        created_at = f"{info.created_at:%Y-%m-%d %H:%M:%S.%f}"
+        row = NewCheckpoint(info.checkpoint_id, checkpoint.stamp, info.label, *counts, created_at, 0)
         return row._replace(checksum=self._checksum(row))
 
-    def _checksum(self, row: CheckpointRow) -> int:
+    def _checksum(self, row: CheckpointRow | NewCheckpoint) -> int:
         counts = row.variables, row.notes, row.size_bytes
         return self._sealing.checksum("checkpoint", row.checkpoint_id, row.stamp, row.label, *counts)
 

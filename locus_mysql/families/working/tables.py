@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...dialect.working.tables import table_names, value_identity, working_schema
 from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
 from ...runtime.sealing import Sealing
+from .statements.tables import table_names, value_identity, working_schema
 
 #: The columns of a checkpoint that its checksum covers, in this order.
 COVERED = ("checkpoint_id", "stamp", "label", "variables", "notes", "size_bytes")

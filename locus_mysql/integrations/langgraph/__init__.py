@@ -1,8 +1,7 @@
 """LangGraph's checkpointers and stores on MySQL.
 
-Converts LangGraph's types, and leaves storage to `families/graphs` and `families/memories`. Begin with `asynchronous`
-and `synchronous`, the checkpointers, then `operations`, which both run; `store` has the long-term stores, `transfer`
-copies from other savers.
+Converts LangGraph's types, and leaves storage to `families/graphs` and `families/memories`. Begin with `checkpointers`,
+then `operations`, which both of them run; `store` has the long-term stores, `transfer` copies from other savers.
 """
 
 try:
@@ -16,9 +15,8 @@ except ModuleNotFoundError as error:
     raise SetupError(f"LangGraph is not installed. Run {install_command('langgraph')}.") from error
 
 from ...runtime.transfer import TransferReport
-from .asynchronous import AsyncMySQLSaver
+from .checkpointers import AsyncMySQLSaver, MySQLSaver
 from .store import AsyncMySQLStore, MySQLStore
-from .synchronous import MySQLSaver
 from .transfer.savers import acopy_checkpoints, copy_checkpoints
 from .transfer.stores import copy_items
 

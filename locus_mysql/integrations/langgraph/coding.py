@@ -209,21 +209,21 @@ def _values(
     versions = checkpoint["channel_versions"]
 
     def values(base: Base | None) -> Sequence[NewValue]:
-        held = {} if base is None else base.values
-        found = []
+        kept = {} if base is None else base.values
+        new_values = []
         for name, value in checkpoint["channel_values"].items():
             label = versions.get(name)
-            if name in held and name not in new_versions and label is not None and held[name].label == label:
-                found.append(NewValue(name, label, None))
+            if name in kept and name not in new_versions and label is not None and kept[name].label == label:
+                new_values.append(NewValue(name, label, None))
                 continue
             if name not in encoded:
                 encoded[name] = encode(name, value)
-            found.append(NewValue(name, label, encoded[name]))
-        for name, (label, _) in held.items():  # the caller omitted the value, but its version is still the channel's
-            given = name in checkpoint["channel_values"] or name in new_versions
-            if not given and label is not None and versions.get(name) == label:
-                found.append(NewValue(name, label, None))
-        return found
+            new_values.append(NewValue(name, label, encoded[name]))
+        for name, (label, _) in kept.items():  # the caller omitted the value, but its version is still the channel's
+            changed = name in checkpoint["channel_values"] or name in new_versions
+            if not changed and label is not None and versions.get(name) == label:
+                new_values.append(NewValue(name, label, None))
+        return new_values
 
     return values
 

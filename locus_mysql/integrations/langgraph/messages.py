@@ -55,11 +55,11 @@ def load(serde: SerializerProtocol, encoded: EncodedValue) -> Any:
     def hook(code: int, data: bytes) -> Any:
         if code == EXT_PYDANTIC_V2 and data.find(_MODULE, 0, _NEAR) > 0:
             module, name, fields, *_ = ormsgpack.unpackb(data, ext_hook=hook, option=ormsgpack.OPT_NON_STR_KEYS)
-            made = MESSAGES.get((module, name))
-            if made is not None and "content" in fields and "content_blocks" not in fields:
-                message = made.__new__(made)
+            message_class = MESSAGES.get((module, name))
+            if message_class is not None and "content" in fields and "content_blocks" not in fields:
+                message = message_class.__new__(message_class)
                 try:
-                    made.__pydantic_validator__.validate_python(fields, self_instance=message)
+                    message_class.__pydantic_validator__.validate_python(fields, self_instance=message)
                 except ValueError:
                     return fallback(code, data)
                 return message

@@ -24,20 +24,23 @@ from ...engine.operation import Operation, Outdated
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, SetupError
 from ...families.graphs import keys
-from ...families.graphs.arguments import check_id
-from ...families.graphs.base import GraphsOfTenants
 from ...families.graphs.copying import copy_thread
-from ...families.graphs.operations import GraphOperations
+from ...families.graphs.keys import check_id
+from ...families.graphs.operations import GraphOperations, GraphsOfTenants
 from ...families.graphs.records import LoadedGraphCheckpoint
+from ...families.graphs.statements.threads import ThreadPosition
 from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.tenancy import Tenancy
 from . import coding
-from .errors import WrongType
 from .messages import MessagePieces
 
 #: Checkpoints in a page, and threads whose ids are read at a time.
 PAGE = 100
+
+
+class WrongType(InvalidInput, TypeError):
+    """An argument has a type that the method does not accept."""
 
 
 class Listing:
@@ -80,7 +83,7 @@ class Listing:
         # Threads whose ids have been read, the one being listed first; and where the next page of ids begins.
         self._threads: list[Any] = [] if self._thread_id is None else [self._thread_id]
         self._more_threads = self._thread_id is None
-        self._after_thread: tuple[str, str] | None = None
+        self._after_thread: ThreadPosition | None = None
         # Of the thread being listed: the seq of the last checkpoint, and whether the server can search its metadata,
         # which it cannot if they were changed by hand.
         self._before_seq: int | None = None
@@ -97,7 +100,7 @@ class Listing:
         """
         if not self._threads and self._more_threads:
             ids = yield from self._graphs.page_of_threads(self._tenancy.of(), PAGE, self._after_thread)
-            self._threads = [thread_id for _, thread_id in ids]
+            self._threads = [one.thread_id for one in ids]
             self._more_threads = len(ids) == PAGE
             self._after_thread = ids[-1] if ids else None
         if not self._threads:
@@ -329,7 +332,7 @@ class LangGraphOperations(GraphsOfTenants):
             if newest is None:
                 return {name: {"writes": []} for name in channels}
             checkpoint_id = newest.checkpoint_id
-        found = yield from self.graphs.ancestry.channel_history(tenant, thread_id, ns, checkpoint_id, channels)
+        found = yield from self.graphs.loading.channel_history(tenant, thread_id, ns, checkpoint_id, channels)
         result: dict[str, DeltaChannelHistory] = {}
         for name, history in found.items():
             writes = [write for step in history.writes for write in coding.pending_writes(self.serde, step)]

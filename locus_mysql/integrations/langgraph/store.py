@@ -15,11 +15,11 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.loops import settled
+from ...errors import ConfigError
 from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
 from ...runtime.database import Database, share
 from ...runtime.stores import awaited, blocking
-from .errors import StoreLoopUnavailable
 from .store_operations import StoreOperations
 from .store_options import sweep_interval_s, without_foreign
 
@@ -27,6 +27,10 @@ from .store_options import sweep_interval_s, without_foreign
 SWEEP_INTERVAL_MINUTES = 5
 
 SWEEP_FAILED = "Deleting expired items failed (%s). The next attempt is in %s s."
+
+
+class StoreLoopUnavailable(ConfigError, asyncio.InvalidStateError):
+    """A synchronous method of the asynchronous store was called in its event loop, or while no loop was running."""
 
 
 class _AsyncItems(AsyncMemories[StoreOperations]):

@@ -26,8 +26,6 @@ from langgraph.store.base import (
 )
 
 from ...config import MySQLConfig
-from ...dialect.memories.filters import OPERATORS, ItemFilter, compile_filter
-from ...dialect.memories.ranges import Range
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
@@ -39,8 +37,9 @@ from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.reading import AdaptFilter
 from ...families.memories.records import MemoryHit, MemoryItem
+from ...families.memories.statements.dialect import ItemKey, Range
+from ...families.memories.statements.filters import OPERATORS, ItemFilter, compile_filter
 from ...families.memories.vectors.scoring import QueryVector
-from ...families.memories.writing import ItemKey
 from ...runtime.gather import gather
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
@@ -225,7 +224,7 @@ class StoreOperations(MemoryOperations):
         expiring = [hit.item for hit in hits if hit.item.expires_at is not None]
         if op.refresh_ttl and expiring and not self.reading.config.read_only:
             keys = [(path_of(item.namespace), encoded_key(item.key)) for item in expiring]
-            yield Batch(self.sql.writing.refresh(self.tenant, keys), atomic=False)
+            yield Batch(self.reading.refresh(self.tenant, keys), atomic=False)
         return [_search_item(hit) for hit in hits]
 
     def _rank(

@@ -1,19 +1,30 @@
-"""Saves the state of a Locus agent as a checkpoint: its searchable text, its age, and whether it is provisional.
+"""The state of a Locus agent as a checkpoint: its searchable text and its age; and `AgentDicts`.
 
-Agents save `AgentState` objects; the service and imports save the same states as dicts, even if Locus is not
-installed. Both forms are read here, so that either can continue the other's threads and searches find both.
+Agents save `AgentState` objects; the service and imports save the same states as dicts by `AgentDicts`, even if Locus
+is not installed. Both forms are read here, so that either can continue the other's threads and searches find both.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from math import isinf
+from typing import Any, Self
 
+from ...config import MySQLConfig
+from ...engine.operation import Operation
+from ...errors import CheckpointExists, InvalidInput
 from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from ...families.checkpoints.search_text import joined
+from ...families.checkpoints.store import State, StoreOperations
+from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
+from ...runtime.database import Database
+from ...runtime.exact_json import canonical_text, decode_json
 from ...runtime.server_times import as_sql_time
+from ...runtime.stores import SyncStore, blocking_method
 
 #: The key under which a Locus run lists the saves of its turn that the turn's last save will supersede. From
 #: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. If another version uses another name,
@@ -94,3 +105,146 @@ def _texts(messages: Sequence[Any]) -> Iterator[str]:
 
 def _field(message: object, name: str) -> object:
     return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
+
+
+class AgentDictOperations(StoreOperations):
+    """The operations of `CheckpointStore`, on the states of Locus agents.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        super().__init__(config, "agents")
+
+    def of_tenant(self, tenant: str) -> Self:
+        """Return the operations for another tenant. They share the cache of threads, with entries per tenant."""
+        other = copy.copy(self)
+        other._tenant = check_tenant(tenant)
+        return other
+
+    def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
+        """Return the checkpoint to save for a state. The state of anything but an agent is indexed as a plain dict."""
+        new = super().new(data, checkpoint_id, metadata)
+        messages = data.get("messages")
+        if not isinstance(messages, list):
+            return new
+        provisional = is_provisional(data.get("metadata"), checkpoint_id)
+        return agent_checkpoint(new.encode, messages, checkpoint_id, metadata, provisional=provisional)
+
+    def prepared(
+        self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
+    ) -> NewCheckpoint:
+        """Check and encode a checkpoint for `save_once`: the slow part for a large state. Any thread may call this.
+
+        Args:
+            data: The state, a dict of values that JSON can represent exactly.
+            checkpoint_id: 1 to 128 characters.
+            metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
+            parent_id: The checkpoint that it continues; the thread's newest if None. What this process loaded does
+                not matter: another process may have served the client's load.
+
+        Raises:
+            InvalidInput: The state cannot be stored exactly.
+        """
+        parent = ParentRule.NEWEST if parent_id is None else check_checkpoint_id(parent_id)
+        new = replace(self.new(data, check_checkpoint_id(checkpoint_id), metadata), must_be_new=True, parent=parent)
+        encoded = new.encode(None).state
+        texts = (encoded.head, *(log.text for log in encoded.logs))
+        if any(b"Infinity" in text for text in texts) and holds_infinity(data):
+            raise InvalidInput("The state holds a number that is larger than any that can be stored; keep it as text.")
+        return new
+
+    def save_once(self, thread_id: str, new: NewCheckpoint) -> Operation[str]:
+        """Save a state as the newest checkpoint of a thread, unless it was saved already. One round trip.
+
+        A repeated call changes nothing, whatever was saved in between: the checkpoint keeps its position among the
+        others. Repetitions are recognised by their content, so a call may be repeated at any later time. If the id
+        has another state or other metadata, it moves to this state, as with `CheckpointStore`.
+
+        Args:
+            thread_id: 1 to 512 characters, any but NUL; compared by code point.
+            new: The result of `prepared`.
+
+        Returns:
+            The checkpoint's id.
+
+        Raises:
+            ParentMissing: The thread has no checkpoint with the parent's id.
+            InvalidInput: An argument cannot be stored exactly.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        try:
+            return (yield from self.checkpoints.saving.save(self._tenant, thread_id, new))
+        except CheckpointExists:
+            pass
+        checkpoint_id = check_checkpoint_id(new.checkpoint_id)
+        if (yield from self._has(thread_id, checkpoint_id, new)):
+            return checkpoint_id
+        return (yield from self.checkpoints.saving.save(self._tenant, thread_id, replace(new, must_be_new=False)))
+
+    def _has(self, thread_id: str, checkpoint_id: str, new: NewCheckpoint) -> Operation[bool]:
+        """Return whether a checkpoint has this state and metadata."""
+        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
+        if found is None or canonical(found.text()) != canonical(new.encode(None).state.text()):
+            return False
+        info = yield from self.checkpoints.queries.get_metadata(self._tenant, thread_id, checkpoint_id)
+        text, _ = encode_metadata(new.metadata)
+        return info is not None and canonical_text(info["metadata"]) == canonical((text or "{}").encode())
+
+    def load_text(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bytes | None]:
+        """Return the state of a checkpoint, or of a thread's newest, as JSON text; None if there is none.
+
+        Raises:
+            CorruptCheckpoint: One of its rows was changed or is missing.
+        """
+        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
+        return None if found is None else found.text()
+
+
+class AgentDicts(SyncStore[AgentDictOperations]):
+    """The threads of Locus agents, for one tenant, as dicts and as JSON text. Needs no Locus.
+
+    Args:
+        operations: The operations, for the tenant.
+        database: The database of the tables.
+    """
+
+    def __init__(self, operations: AgentDictOperations, database: Database) -> None:
+        super().__init__(operations, database, owned=False)
+
+    def prepared(
+        self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
+    ) -> NewCheckpoint:
+        """See `AgentDictOperations.prepared`."""
+        return self._operations.prepared(data, checkpoint_id, metadata, parent_id)
+
+    save_once = blocking_method(AgentDictOperations.save_once)
+    load_text = blocking_method(AgentDictOperations.load_text)
+    exists = blocking_method(AgentDictOperations.exists)
+    delete = blocking_method(AgentDictOperations.delete)
+    list_checkpoints = blocking_method(AgentDictOperations.list_checkpoints)
+    copy_thread = blocking_method(AgentDictOperations.copy_thread)
+    get_metadata = blocking_method(AgentDictOperations.get_metadata)
+    query_by_metadata = blocking_method(AgentDictOperations.query_by_metadata)
+    search = blocking_method(AgentDictOperations.search)
+    vacuum = blocking_method(AgentDictOperations.vacuum)
+
+
+def holds_infinity(value: Any) -> bool:
+    """Return whether a value contains an infinite number: JSON's numbers may be larger than any float."""
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, float) and isinf(one):
+            return True
+        if isinstance(one, dict):
+            pending.extend(one.values())
+        elif isinstance(one, list):
+            pending.extend(one)
+    return False
+
+
+def canonical(text: bytes) -> str:
+    """Return JSON text in a canonical form: equal values, and only these, have equal texts."""
+    return canonical_text(decode_json(text))

@@ -1,7 +1,9 @@
-"""Locus' storage-backend interface over plain dicts: `MySQLBackend` and `SyncMySQLBackend`."""
+"""Locus' storage-backend interface over plain dicts: `MySQLBackend` and `SyncMySQLBackend`, as its built-in backend."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
@@ -9,12 +11,11 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import ConfigError
-from ...families.checkpoints.pages import CountEstimate
+from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, SyncStore, awaited, blocking
-from .built_in import as_glob, as_returned, own_options
+from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
 
 Where: TypeAlias = str | SecretStr | MySQLConfig | Database | None
 
@@ -152,34 +153,20 @@ class MySQLBackend(AsyncStore[BackendOperations]):
         database, config, owned = _share(where, address, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
-    @awaited(BackendOperations.save)
-    def save(self) -> None: ...
-    @awaited(BackendOperations.load)
-    def load(self) -> None: ...
-    @awaited(BackendOperations.exists)
-    def exists(self) -> None: ...
-    @awaited(BackendOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(BackendOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @awaited(BackendOperations.count)
-    def count(self) -> None: ...
-    @awaited(BackendOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @awaited(BackendOperations.get_metadata)
-    def get_metadata(self) -> None: ...
-    @awaited(BackendOperations.query_by_metadata)
-    def query_by_metadata(self) -> None: ...
-    @awaited(BackendOperations.search)
-    def search(self) -> None: ...
-    @awaited(BackendOperations.search_data)
-    def search_data(self) -> None: ...
-    @awaited(BackendOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @awaited(BackendOperations.estimate_count)
-    def estimate_count(self) -> None: ...
-    @awaited(BackendOperations.vacuum)
-    def vacuum(self) -> None: ...
+    save = awaited_method(BackendOperations.save)
+    load = awaited_method(BackendOperations.load)
+    exists = awaited_method(BackendOperations.exists)
+    delete = awaited_method(BackendOperations.delete)
+    list_threads = awaited_method(BackendOperations.list_threads)
+    count = awaited_method(BackendOperations.count)
+    copy_thread = awaited_method(BackendOperations.copy_thread)
+    get_metadata = awaited_method(BackendOperations.get_metadata)
+    query_by_metadata = awaited_method(BackendOperations.query_by_metadata)
+    search = awaited_method(BackendOperations.search)
+    search_data = awaited_method(BackendOperations.search_data)
+    list_with_metadata = awaited_method(BackendOperations.list_with_metadata)
+    estimate_count = awaited_method(BackendOperations.estimate_count)
+    vacuum = awaited_method(BackendOperations.vacuum)
 
 
 class SyncMySQLBackend(SyncStore[BackendOperations]):
@@ -198,34 +185,20 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
         database, config, owned = _share(where, address, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
-    @blocking(BackendOperations.save)
-    def save(self) -> None: ...
-    @blocking(BackendOperations.load)
-    def load(self) -> None: ...
-    @blocking(BackendOperations.exists)
-    def exists(self) -> None: ...
-    @blocking(BackendOperations.delete)
-    def delete(self) -> None: ...
-    @blocking(BackendOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @blocking(BackendOperations.count)
-    def count(self) -> None: ...
-    @blocking(BackendOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @blocking(BackendOperations.get_metadata)
-    def get_metadata(self) -> None: ...
-    @blocking(BackendOperations.query_by_metadata)
-    def query_by_metadata(self) -> None: ...
-    @blocking(BackendOperations.search)
-    def search(self) -> None: ...
-    @blocking(BackendOperations.search_data)
-    def search_data(self) -> None: ...
-    @blocking(BackendOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @blocking(BackendOperations.estimate_count)
-    def estimate_count(self) -> None: ...
-    @blocking(BackendOperations.vacuum)
-    def vacuum(self) -> None: ...
+    save = blocking_method(BackendOperations.save)
+    load = blocking_method(BackendOperations.load)
+    exists = blocking_method(BackendOperations.exists)
+    delete = blocking_method(BackendOperations.delete)
+    list_threads = blocking_method(BackendOperations.list_threads)
+    count = blocking_method(BackendOperations.count)
+    copy_thread = blocking_method(BackendOperations.copy_thread)
+    get_metadata = blocking_method(BackendOperations.get_metadata)
+    query_by_metadata = blocking_method(BackendOperations.query_by_metadata)
+    search = blocking_method(BackendOperations.search)
+    search_data = blocking_method(BackendOperations.search_data)
+    list_with_metadata = blocking_method(BackendOperations.list_with_metadata)
+    estimate_count = blocking_method(BackendOperations.estimate_count)
+    vacuum = blocking_method(BackendOperations.vacuum)
 
 
 def _share(
@@ -247,3 +220,51 @@ def _share(
         if value is not None:
             given[name] = value
     return share(where, cast(Keywords, given))
+
+
+#: Options that have no counterpart, and what to use here.
+_OTHER_OPTIONS = {
+    "table_name": "use table_prefix=, which names both tables",
+    "min_pool_size": "connections are opened when needed; leave it out",
+    "charset": "text is always utf8mb4; leave it out",
+    "collation": "ids are always compared by code point; leave it out",
+    "autocommit": "transactions are managed here; leave it out",
+    "use_pure": "choose the client library with driver=",
+}
+
+
+def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the built-in backend's options as options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: One has no counterpart.
+    """
+    for name, advice in _OTHER_OPTIONS.items():
+        if name in options:
+            raise ConfigError(f"{name}: {advice}.")
+    own = dict(options)
+    if "max_pool_size" in own:
+        own.setdefault("pool_size", own.pop("max_pool_size"))
+        own.pop("max_pool_size", None)
+    return own
+
+
+def as_returned(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a dict in the form of Locus' own backends: times as ISO 8601 text."""
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
+
+
+def as_glob(pattern: str) -> str:
+    """Return a pattern for LIKE, which Locus' SQL backends accept, as a glob; a possible glob is returned unchanged.
+
+    One with ``%`` and neither ``*`` nor ``?`` is for LIKE. ``_`` alone is not evidence, because many ids contain it.
+    """
+    if not isinstance(pattern, str) or "%" not in pattern or {"*", "?"} & {*pattern}:
+        return pattern
+    glob, characters = [], iter(pattern)
+    for character in characters:
+        if character == "\\":
+            glob.append(next(characters, "\\"))
+        else:
+            glob.append({"%": "*", "_": "?"}.get(character, character))
+    return "".join(glob)

@@ -18,8 +18,8 @@ from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
 from ...runtime.database import Database, share
-from ...runtime.stores import awaited, blocking
-from .built_in import own_options
+from ...runtime.stores import awaited_method, blocking_method
+from .backend import own_options
 from .operations import LocusOperations, OnConflict
 
 
@@ -91,46 +91,26 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         """All capabilities; search only if it is configured."""
         return _capabilities(self.config)
 
-    @awaited(LocusOperations.save)
-    def save(self) -> None: ...
-    @awaited(LocusOperations.load)
-    def load(self) -> None: ...
-    @awaited(LocusOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-    @awaited(LocusOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(LocusOperations.exists)
-    def exists(self) -> None: ...
-    @awaited(LocusOperations.search)
-    def search(self) -> None: ...
-    @awaited(LocusOperations.query_by_metadata)
-    def query_by_metadata(self) -> None: ...
-    @awaited(LocusOperations.get_metadata)
-    def get_metadata(self) -> None: ...
-    @awaited(LocusOperations.vacuum)
-    def vacuum(self) -> None: ...
-    @awaited(LocusOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @awaited(LocusOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @awaited(LocusOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @awaited(LocusOperations.count)
-    def count(self) -> None: ...
-    @awaited(LocusOperations.estimate_count)
-    def estimate_count(self) -> None: ...
-    @awaited(LocusOperations.search_data)
-    def search_data(self) -> None: ...
-    @awaited(LocusOperations.get_disk_usage)
-    def get_disk_usage(self) -> None: ...
-    @awaited(LocusOperations.health_check)
-    def _health_check(self) -> None: ...
-    @awaited(LocusOperations.history)
-    def history(self) -> None: ...
-    @awaited(LocusOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
-    @awaited(LocusOperations.purge_messages)
-    def purge_messages(self) -> None: ...
+    save = awaited_method(LocusOperations.save)
+    load = awaited_method(LocusOperations.load)
+    list_checkpoints = awaited_method(LocusOperations.list_checkpoints)
+    delete = awaited_method(LocusOperations.delete)
+    exists = awaited_method(LocusOperations.exists)
+    search = awaited_method(LocusOperations.search)
+    query_by_metadata = awaited_method(LocusOperations.query_by_metadata)
+    get_metadata = awaited_method(LocusOperations.get_metadata)
+    vacuum = awaited_method(LocusOperations.vacuum)
+    copy_thread = awaited_method(LocusOperations.copy_thread)
+    list_threads = awaited_method(LocusOperations.list_threads)
+    list_with_metadata = awaited_method(LocusOperations.list_with_metadata)
+    count = awaited_method(LocusOperations.count)
+    estimate_count = awaited_method(LocusOperations.estimate_count)
+    search_data = awaited_method(LocusOperations.search_data)
+    get_disk_usage = awaited_method(LocusOperations.get_disk_usage)
+    _health_check = awaited_method(LocusOperations.health_check)
+    history = awaited_method(LocusOperations.history)
+    forget_tenant = awaited_method(LocusOperations.forget_tenant)
+    purge_messages = awaited_method(LocusOperations.purge_messages)
 
     async def health_check(self, *, raises: bool = False) -> bool:
         """Return whether the server answers, has the tables and takes writes; False rather than an error.
@@ -191,46 +171,26 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
         """All capabilities; search only if it is configured."""
         return _capabilities(self.config)
 
-    @blocking(LocusOperations.save)
-    def save(self) -> None: ...
-    @blocking(LocusOperations.load)
-    def load(self) -> None: ...
-    @blocking(LocusOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-    @blocking(LocusOperations.delete)
-    def delete(self) -> None: ...
-    @blocking(LocusOperations.exists)
-    def exists(self) -> None: ...
-    @blocking(LocusOperations.search)
-    def search(self) -> None: ...
-    @blocking(LocusOperations.query_by_metadata)
-    def query_by_metadata(self) -> None: ...
-    @blocking(LocusOperations.get_metadata)
-    def get_metadata(self) -> None: ...
-    @blocking(LocusOperations.vacuum)
-    def vacuum(self) -> None: ...
-    @blocking(LocusOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @blocking(LocusOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @blocking(LocusOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @blocking(LocusOperations.count)
-    def count(self) -> None: ...
-    @blocking(LocusOperations.estimate_count)
-    def estimate_count(self) -> None: ...
-    @blocking(LocusOperations.search_data)
-    def search_data(self) -> None: ...
-    @blocking(LocusOperations.get_disk_usage)
-    def get_disk_usage(self) -> None: ...
-    @blocking(LocusOperations.health_check)
-    def _health_check(self) -> None: ...
-    @blocking(LocusOperations.history)
-    def history(self) -> None: ...
-    @blocking(LocusOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
-    @blocking(LocusOperations.purge_messages)
-    def purge_messages(self) -> None: ...
+    save = blocking_method(LocusOperations.save)
+    load = blocking_method(LocusOperations.load)
+    list_checkpoints = blocking_method(LocusOperations.list_checkpoints)
+    delete = blocking_method(LocusOperations.delete)
+    exists = blocking_method(LocusOperations.exists)
+    search = blocking_method(LocusOperations.search)
+    query_by_metadata = blocking_method(LocusOperations.query_by_metadata)
+    get_metadata = blocking_method(LocusOperations.get_metadata)
+    vacuum = blocking_method(LocusOperations.vacuum)
+    copy_thread = blocking_method(LocusOperations.copy_thread)
+    list_threads = blocking_method(LocusOperations.list_threads)
+    list_with_metadata = blocking_method(LocusOperations.list_with_metadata)
+    count = blocking_method(LocusOperations.count)
+    estimate_count = blocking_method(LocusOperations.estimate_count)
+    search_data = blocking_method(LocusOperations.search_data)
+    get_disk_usage = blocking_method(LocusOperations.get_disk_usage)
+    _health_check = blocking_method(LocusOperations.health_check)
+    history = blocking_method(LocusOperations.history)
+    forget_tenant = blocking_method(LocusOperations.forget_tenant)
+    purge_messages = blocking_method(LocusOperations.purge_messages)
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:
         refuse_agents(type(self).__name__, 2)  # the method's frame is between

@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
-from ...families.graphs.arguments import check_id
-from ...families.graphs.base import AsyncGraphs, GraphsOfTenants
+from ...families.graphs.keys import check_id
+from ...families.graphs.operations import AsyncGraphs, GraphsOfTenants
 from ...families.graphs.records import Base, LoadedGraphCheckpoint, NewGraphCheckpoint, NewValue
 from ...families.graphs.values import EncodedValue
 from ...runtime.arguments import check_limit, check_thread_id

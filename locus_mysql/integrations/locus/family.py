@@ -8,7 +8,7 @@ from ...config import MySQLConfig
 from ...families.checkpoints.family import CheckpointFamily
 
 if TYPE_CHECKING:
-    from .dicts import AgentDictOperations
+    from .agent_states import AgentDictOperations
 
 
 class AgentFamily(CheckpointFamily):
@@ -16,7 +16,7 @@ class AgentFamily(CheckpointFamily):
 
     def operations(self, config: MySQLConfig) -> AgentDictOperations:
         """Return the operations on agents' states as dicts."""
-        from .dicts import AgentDictOperations
+        from .agent_states import AgentDictOperations
 
         return AgentDictOperations(config)
 

@@ -34,7 +34,7 @@ from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem
 from ...runtime.database import Database, share
-from ...runtime.stores import awaited, blocking
+from ...runtime.stores import awaited_method, blocking_method
 
 #: The embedders that the stores accept.
 Embedder: TypeAlias = BaseEmbedding | HashingEmbedder
@@ -315,36 +315,21 @@ class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return await embed_awaited(embed, texts)
 
-    @awaited(LocusMemoryOperations.put)
-    def put(self) -> None: ...
-    @awaited(LocusMemoryOperations.put_with_embedding)
-    def put_with_embedding(self) -> None: ...
-    @awaited(LocusMemoryOperations.put_batch)
-    def put_batch(self) -> None: ...
-    @awaited(LocusMemoryOperations.get)
-    def get(self) -> None: ...
-    @awaited(LocusMemoryOperations.get_item)
-    def get_item(self) -> None: ...
-    @awaited(LocusMemoryOperations.get_batch)
-    def get_batch(self) -> None: ...
-    @awaited(LocusMemoryOperations.get_embedding)
-    def get_embedding(self) -> None: ...
-    @awaited(LocusMemoryOperations.exists)
-    def exists(self) -> None: ...
-    @awaited(LocusMemoryOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(LocusMemoryOperations.list_keys)
-    def list_keys(self) -> None: ...
-    @awaited(LocusMemoryOperations.list_namespaces)
-    def list_namespaces(self) -> None: ...
-    @awaited(LocusMemoryOperations.clear_namespace)
-    def clear_namespace(self) -> None: ...
-    @awaited(LocusMemoryOperations.search)
-    def search(self) -> None: ...
-    @awaited(LocusMemoryOperations.search_many)
-    def search_many(self) -> None: ...
-    @awaited(LocusMemoryOperations.search_by_embedding)
-    def search_by_embedding(self) -> None: ...
+    put = awaited_method(LocusMemoryOperations.put)
+    put_with_embedding = awaited_method(LocusMemoryOperations.put_with_embedding)
+    put_batch = awaited_method(LocusMemoryOperations.put_batch)
+    get = awaited_method(LocusMemoryOperations.get)
+    get_item = awaited_method(LocusMemoryOperations.get_item)
+    get_batch = awaited_method(LocusMemoryOperations.get_batch)
+    get_embedding = awaited_method(LocusMemoryOperations.get_embedding)
+    exists = awaited_method(LocusMemoryOperations.exists)
+    delete = awaited_method(LocusMemoryOperations.delete)
+    list_keys = awaited_method(LocusMemoryOperations.list_keys)
+    list_namespaces = awaited_method(LocusMemoryOperations.list_namespaces)
+    clear_namespace = awaited_method(LocusMemoryOperations.clear_namespace)
+    search = awaited_method(LocusMemoryOperations.search)
+    search_many = awaited_method(LocusMemoryOperations.search_many)
+    search_by_embedding = awaited_method(LocusMemoryOperations.search_by_embedding)
 
 
 class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
@@ -382,36 +367,21 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return embed_blocking(embed, texts)
 
-    @blocking(LocusMemoryOperations.put)
-    def put(self) -> None: ...
-    @blocking(LocusMemoryOperations.put_with_embedding)
-    def put_with_embedding(self) -> None: ...
-    @blocking(LocusMemoryOperations.put_batch)
-    def put_batch(self) -> None: ...
-    @blocking(LocusMemoryOperations.get)
-    def get(self) -> None: ...
-    @blocking(LocusMemoryOperations.get_item)
-    def get_item(self) -> None: ...
-    @blocking(LocusMemoryOperations.get_batch)
-    def get_batch(self) -> None: ...
-    @blocking(LocusMemoryOperations.get_embedding)
-    def get_embedding(self) -> None: ...
-    @blocking(LocusMemoryOperations.exists)
-    def exists(self) -> None: ...
-    @blocking(LocusMemoryOperations.delete)
-    def delete(self) -> None: ...
-    @blocking(LocusMemoryOperations.list_keys)
-    def list_keys(self) -> None: ...
-    @blocking(LocusMemoryOperations.list_namespaces)
-    def list_namespaces(self) -> None: ...
-    @blocking(LocusMemoryOperations.clear_namespace)
-    def clear_namespace(self) -> None: ...
-    @blocking(LocusMemoryOperations.search)
-    def search(self) -> None: ...
-    @blocking(LocusMemoryOperations.search_many)
-    def search_many(self) -> None: ...
-    @blocking(LocusMemoryOperations.search_by_embedding)
-    def search_by_embedding(self) -> None: ...
+    put = blocking_method(LocusMemoryOperations.put)
+    put_with_embedding = blocking_method(LocusMemoryOperations.put_with_embedding)
+    put_batch = blocking_method(LocusMemoryOperations.put_batch)
+    get = blocking_method(LocusMemoryOperations.get)
+    get_item = blocking_method(LocusMemoryOperations.get_item)
+    get_batch = blocking_method(LocusMemoryOperations.get_batch)
+    get_embedding = blocking_method(LocusMemoryOperations.get_embedding)
+    exists = blocking_method(LocusMemoryOperations.exists)
+    delete = blocking_method(LocusMemoryOperations.delete)
+    list_keys = blocking_method(LocusMemoryOperations.list_keys)
+    list_namespaces = blocking_method(LocusMemoryOperations.list_namespaces)
+    clear_namespace = blocking_method(LocusMemoryOperations.clear_namespace)
+    search = blocking_method(LocusMemoryOperations.search)
+    search_many = blocking_method(LocusMemoryOperations.search_many)
+    search_by_embedding = blocking_method(LocusMemoryOperations.search_by_embedding)
 
 
 def _name_of_model(embedder: Embedder | None) -> str:

@@ -20,18 +20,17 @@ from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.branch_warning import ThreadBranched
+from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.operations import CheckpointOperations
-from ...families.checkpoints.pages import CountEstimate
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.tenancy import Tenancy
 from .agent_states import agent_checkpoint, is_provisional
-from .built_in import as_returned
-from .retention import FirstSaved
-from .run_position import RunPosition, RunPositions, unstamped
+from .backend import as_returned
+from .runs import FirstSaved, RunPosition, RunPositions, unstamped
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
@@ -291,7 +290,7 @@ class LocusOperations:
 
     def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
         """Estimate the number of threads that match a glob; see `CheckpointStore.estimate_count`."""
-        return (yield from self.checkpoints.pages.estimate_count(self.tenancy.of(), pattern))
+        return (yield from self.checkpoints.estimates.estimate_count(self.tenancy.of(), pattern))
 
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """Return threads whose newest state has a value under a top-level field, as defined by ``JSON_CONTAINS``.

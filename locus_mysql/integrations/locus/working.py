@@ -23,8 +23,7 @@ from ...families.working.operations import Procedure, SessionOperations
 from ...families.working.records import FINAL, TaskState
 from ...families.working.store import SyncWorkingMemory, WorkingMemory
 from ...families.working.values import MISSING
-from .working_prompt import WorkingMemoryHook
-from .working_sessions import WorkingSessions
+from .working_hook import WorkingMemoryHook, WorkingSessions
 
 __all__ = ["WorkingMemoryHook", "WorkingSessions", "working_memory_tools"]
 

@@ -1,21 +1,22 @@
 """memU's stores in MySQL, by the protocols of memU 1.5.1 and of memu-cli. Imports nothing from memU.
 
-A family with the usual file names, on `dialect/memu` and the layers below `integrations`. Begin with
-`database` and `recall_database`, the public classes, then `operations`; `items`, `categories`, `resources` and
-`relations` are memU's repositories, `resources`, `recall_files` and `segments` those of memu-cli, `transfer` and
-`copying` move records.
+Begin with `database`, the public classes, then `operations` and `statements`; `items`, `categories` (with relations)
+and `resources` are memU's repositories, `resources` and `recall_files` (with segments) those of memu-cli; `transfer`
+and `copying` move records.
 """
 
 from ...runtime.transfer import TransferReport
-from .build import (
+from .copying import copy_database
+from .database import (
+    AsyncMemuDatabase,
+    AsyncRecallDatabase,
+    MemuDatabase,
+    RecallDatabase,
     build_async_mysql_database,
     build_async_recall_database,
     build_mysql_database,
     build_recall_database,
 )
-from .copying import copy_database
-from .database import AsyncMemuDatabase, MemuDatabase
-from .recall_database import AsyncRecallDatabase, RecallDatabase
 from .records import (
     CategoryItem,
     DefaultUserModel,

@@ -1,28 +1,25 @@
-"""The operations of memU's repository of categories."""
+"""The operations of memU's repositories of categories, and of relations between items and categories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from ...dialect.statement import Param
 from ...engine.operation import Operation
-from .embeddings import encode_embedding
-from .operations import MemuStore, RecordOperations, id_of, text_of
-from .records import MemoryCategory
+from ...errors import NotFound
+from ...runtime.arguments import check_text
+from . import statements
+from .operations import RecordOperations, Where, text_of
+from .records import CategoryItem, MemoryCategory, encode_embedding
+from .statements import equals
 
 
 class CategoryOperations(RecordOperations[MemoryCategory]):
-    """Operations on categories. A scope has one category of each name; ``N`` and ``n`` are two names.
+    """Operations on categories. A scope has one category of each name; ``N`` and ``n`` are two names."""
 
-    Args:
-        store: The store.
-    """
+    role, noun, record = "categories", "Category", MemoryCategory
+    view: ClassVar[str] = "categories"
 
-    def __init__(self, store: MemuStore) -> None:
-        super().__init__(store, "categories", MemoryCategory)
-
-    def list_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
+    def list_categories(self, where: Where = None) -> Operation[dict[str, MemoryCategory]]:
         """Return the categories that a filter selects, by id, oldest first.
 
         Args:
@@ -33,12 +30,8 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         """
         return (yield from self.where(where))
 
-    def clear_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
-        """Delete the categories that a filter selects, with their relations; returns the categories.
-
-        Args:
-            where: See `list_categories`.
-        """
+    def clear_categories(self, where: Where = None) -> Operation[dict[str, MemoryCategory]]:
+        """Delete the categories that a filter selects, with their relations; return the categories."""
         return (yield from self.clear(where))
 
     def get_or_create_category(
@@ -58,15 +51,8 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         Raises:
             InvalidInput: The name is too long, or the user model does not allow the scope.
         """
-        return (
-            yield from self.complete(
-                user_data,
-                embedding,
-                name=text_of("name", name),
-                description=text_of("description", description),
-                summary=None,
-            )
-        )
+        texts = {"name": text_of("name", name), "description": text_of("description", description)}
+        return (yield from self.complete(user_data, embedding, **texts, summary=None))
 
     def update_category(
         self,
@@ -90,11 +76,64 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
             NotFound: There is no such category; a KeyError too.
             InvalidInput: The scope has another category with this name.
         """
-        id = id_of("category_id", category_id)
-        given: dict[str, Param] = {
-            "name": text_of("name", name, optional=True),
-            "description": text_of("description", description, optional=True),
-            "embedding": encode_embedding(embedding),
-            "summary": text_of("summary", summary, optional=True),
-        }
-        return (yield from self.change(id, f"The scope has another category named {name!r}", given))
+        return (
+            yield from self.change_unless_taken(
+                check_text(category_id, "category_id"),
+                f"The scope has another category named {name!r}",
+                name=text_of("name", name, optional=True),
+                description=text_of("description", description, optional=True),
+                embedding=encode_embedding(embedding),
+                summary=text_of("summary", summary, optional=True),
+            )
+        )
+
+
+class RelationOperations(RecordOperations[CategoryItem]):
+    """Operations on relations: which items belong to which categories.
+
+    Deleting an item or a category deletes its relations.
+    """
+
+    role, noun, record = "links", "Relation", CategoryItem
+    view: ClassVar[str] = "relations"
+    is_listed = True
+
+    def list_relations(self, where: Where = None) -> Operation[list[CategoryItem]]:
+        """Return the relations that a filter selects, oldest first.
+
+        Args:
+            where: ``field`` or ``field__in``, of the relation or its scope; None selects all.
+
+        Raises:
+            InvalidInput: The filter has an unknown field; a ValueError too.
+        """
+        return (yield from self.find(self.conditions(where)))
+
+    def link_item_category(self, item_id: str, cat_id: str, user_data: dict[str, Any]) -> Operation[CategoryItem]:
+        """Add an item to a category; an existing relation stays as it is. One round trip.
+
+        Args:
+            item_id: The item's id.
+            cat_id: The category's id.
+            user_data: The relation's scope.
+
+        Raises:
+            NotFound: There is no such item or no such category; a KeyError too.
+            InvalidInput: The user model does not allow the scope.
+        """
+        both = {"item_id": check_text(item_id, "item_id"), "category_id": check_text(cat_id, "cat_id")}
+        columns = self.new(self.store.scope.params(user_data), **both)
+        link = self.records.insert(columns, declared=statements.LINK)
+        rows = yield from self.store.write(link, read=self.records.make(statements.LIST, equals(**both)))
+        if not rows:
+            raise NotFound(f"Item with id {item_id} or category with id {cat_id} not found")
+        return self.read(rows[0])
+
+    def unlink_item_category(self, item_id: str, cat_id: str) -> Operation[None]:
+        """Remove an item from a category, if it belongs to it. One round trip."""
+        item, category = check_text(item_id, "item_id"), check_text(cat_id, "cat_id")
+        yield from self.store.write(self.records.make(statements.UNLINK, item_id=item, category_id=category))
+
+    def get_item_categories(self, item_id: str) -> Operation[list[CategoryItem]]:
+        """Return the relations of an item, oldest first."""
+        return (yield from self.find(equals(item_id=check_text(item_id, "item_id"))))

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from ...errors import InvalidInput
 from ...runtime.transfer import TransferReport
 from ...transfer.engine import UnitSource, UnitTarget, run_blocking, transfer
-from .database import AsyncMemuDatabase, MemuDatabase
-from .recall_database import AsyncRecallDatabase, RecallDatabase
+from .database import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 from .restoring import fields_of, scope_of
 
 #: The number of records that one transaction writes.

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.memu.tables import memu_schema
+from ...engine.operation import Batch, Operation, fetch
 from ...errors import UsageError
-from ...families.family import Maintenance, Transfer
+from ...families.family import Count, Counts, Maintenance, Transfer
+from ...records import ledger
+from .statements import COUNT, Records, memu_dialect
+from .tables import CORE, memu_schema
 
 
 class MemuFamily:
     """See `Family`.
 
     Args:
-        fields: The fields of memU's user model, each of which is a column; see `scope_names`. Without them, the schema
+        fields: The fields of memU's user model, each of which is a column; see `scope`. Without them, the schema
             fits tables of any user model, and cannot create them.
     """
 
@@ -38,8 +41,7 @@ class MemuFamily:
         prefix = own_prefix(config).table_prefix
         if not self._fields:
             return memu_schema(prefix, ())
-        from .scope import Scope
-        from .scope_names import kinds_of, model_of
+        from .scope import Scope, kinds_of, model_of
 
         try:
             return memu_schema(prefix, Scope(model_of(kinds_of(self._fields))).columns)
@@ -48,8 +50,6 @@ class MemuFamily:
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
-        from .maintenance import MemuMaintenance
-
         return MemuMaintenance(config)
 
     def transfer(self, config: MySQLConfig) -> Transfer:
@@ -71,3 +71,35 @@ MEMU = MemuFamily()
 def own_prefix(config: MySQLConfig) -> MySQLConfig:
     """Return the options with an empty table prefix, unless one was given, so that the tables have memU's names."""
     return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")
+
+
+class MemuMaintenance:
+    """Counts records of any user model, and removes records of recent writes. See `Maintenance`.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._tenant = config.tenant
+        self._sql = memu_dialect(own_prefix(config).table_prefix, ())
+
+    def stored(self) -> Operation[Counts]:
+        """Count records of all kinds. One round trip."""
+        queries = tuple(Records(self._sql, role, self._tenant).make(COUNT) for role in CORE)
+        results = yield Batch(queries, atomic=False)
+        return (Count(sum(row.total for query in queries for row in results.rows(query)), "{record}"),)
+
+    def waste(self) -> Operation[Counts]:
+        """Count records of recent writes of all tenants. One round trip."""
+        (recorded,) = yield from fetch(ledger.COUNT(self._sql))
+        return (Count(recorded.tokens, "{record} of recent writes"),)
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
+        """Remove records of recent writes that can no longer be repeated, in short transactions.
+
+        Args:
+            older_than_days: Ignored.
+        """
+        removed = yield from ledger.forget_old_tokens(self._sql)
+        return (Count(removed, "{record} of recent writes"),)

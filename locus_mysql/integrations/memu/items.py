@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
-from ...dialect.memu.record_filters import RecordFilter, equals, is_one_of
 from ...dialect.statement import Param
 from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
 from ...families.memories.arguments import check_count, encode_value
-from .embeddings import decode_embedding, dims_of, encode_embedding
-from .operations import MemuStore, RecordOperations, id_of, text_of
-from .records import MemoryItem, content_hash
+from ...runtime.arguments import check_text
+from . import statements
+from .operations import MemuStore, RecordOperations, Where, text_of
+from .records import MemoryItem, content_hash, decode_embedding, encode_embedding
 from .searching import SearchingOperations, query_of
+from .statements import Condition, equals
 
 Ranking: TypeAlias = Literal["similarity", "salience"]
 
@@ -29,25 +30,20 @@ _HASH = re.compile("[0-9a-f]{16}")
 
 
 class ItemOperations(RecordOperations[MemoryItem]):
-    """Operations on items: the memories themselves.
+    """Operations on items: the memories themselves."""
 
-    Args:
-        store: The store.
-    """
+    role, noun, record = "items", "Item", MemoryItem
+    view: ClassVar[str] = "items"
 
     def __init__(self, store: MemuStore) -> None:
-        super().__init__(store, "items", MemoryItem)
-        self._searching = SearchingOperations(store.sql, store.tenant, store.embedding_tables)
+        super().__init__(store)
+        self._searching = SearchingOperations(self.records, self.seals, store.embedding_tables)
 
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
-        """Return an item; None if there is none.
-
-        Args:
-            item_id: The item's id.
-        """
+        """Return an item; None if there is none."""
         return (yield from self.one(item_id))
 
-    def list_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
+    def list_items(self, where: Where = None) -> Operation[dict[str, MemoryItem]]:
         """Return the items that a filter selects, by id, oldest first.
 
         Args:
@@ -58,12 +54,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
         """
         return (yield from self.where(where))
 
-    def clear_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
-        """Delete the items that a filter selects, with their relations; returns the items.
-
-        Args:
-            where: See `list_items`.
-        """
+    def clear_items(self, where: Where = None) -> Operation[dict[str, MemoryItem]]:
+        """Delete the items that a filter selects, with their relations; return the items."""
         return (yield from self.clear(where))
 
     def create_item(
@@ -99,44 +91,34 @@ class ItemOperations(RecordOperations[MemoryItem]):
         data = dict(user_data) if isinstance(user_data, Mapping) else user_data
         extra = dict(data.pop("extra", None) or {}) if isinstance(data, dict) else {}
         scope = self.store.scope.params(data)
-        once = reinforce and memory_type != "tool"
-        if not once:
-            extra.update(_tool_fields(tool_record))
         kind, text = cast(str, text_of("memory_type", memory_type)), cast(str, text_of("summary", summary))
+        once = reinforce and memory_type != "tool"
         hash = content_hash(text, kind) if once else None
-        if once:
-            extra |= {"content_hash": hash, "reinforcement_count": 1}
-        values = self.new(
+        extra |= {"content_hash": hash, "reinforcement_count": 1} if once else _tool_fields(tool_record)
+        columns = self.new(
             scope,
-            resource_id=None if resource_id is None else id_of("resource_id", resource_id),
+            resource_id=None if resource_id is None else check_text(resource_id, "resource_id"),
             memory_type=kind,
             summary=text,
             happened_at=None,
             extra=encode_extra(extra),
             embedding=raw,
-            locus_scope=self.store.scope.key(self.tenant, scope),
+            locus_scope=self.store.scope.key(self.store.tenant, scope),
             locus_hash=hash,
             **vector_columns(raw),
         )
-        rows = yield from self._insert(values, once=once)
-        if rows:
-            return self.read(rows[0])
-        return self.gone(values, embedding=decode_embedding(raw), extra=extra)
-
-    def _insert(self, values: Mapping[str, Param], *, once: bool) -> Operation[Sequence[tuple[Any, ...]]]:
-        """Insert an item, or reinforce the stored one with its scope and hash if ``once``; returns the item's row."""
-        sql, resource_id = self.store.sql, cast(str | None, values["resource_id"])
         if once:
-            insert = sql.insert_or_reinforce(values)
-            found = RecordFilter.all([equals(name, values[name]) for name in ("locus_scope", "locus_hash")])
+            stored = equals(locus_scope=columns["locus_scope"], locus_hash=hash)
+            iso = statements.ISO_FORMAT
+            insert = self.records.insert(columns, statements.REINFORCE, statements.REINFORCED, iso=iso)
         else:
-            insert = sql.insert(self.role, values)
-            found = equals("id", values["id"])
-        guards = () if resource_id is None else (sql.guard_resource(self.tenant, resource_id),)
+            insert, stored = self.records.insert(columns), equals(id=columns["id"])
+        guard = () if resource_id is None else self.records.make(statements.GUARD_RESOURCE, id=resource_id)
         try:
-            return (yield from self.store.write(guards, insert, read=sql.list(self.role, self.tenant, found)))
+            rows = yield from self.store.write(guard, insert, read=self.records.make(statements.LIST, stored))
         except Outdated:
             raise NotFound(f"Resource with id {resource_id} not found") from None
+        return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw), extra=extra)
 
     def update_item(
         self,
@@ -162,7 +144,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
             NotFound: There is no such item; a KeyError too.
             InvalidInput: A value is too long or not JSON.
         """
-        id = id_of("item_id", item_id)
+        id = check_text(item_id, "item_id")
         if extra is not None and not isinstance(extra, Mapping):
             raise InvalidInput(f"extra must be a dict, not {type(extra).__name__}.")
         merged = {**(extra or {}), **_tool_fields(tool_record)}
@@ -174,48 +156,39 @@ class ItemOperations(RecordOperations[MemoryItem]):
             "embedding": raw,
             **vector_columns(raw),
         }
-        values: dict[str, Param] = {column: value for column, value in given.items() if value is not None}
+        columns: dict[str, Param] = {column: value for column, value in given.items() if value is not None}
         if "content_hash" in merged:
-            values["locus_hash"] = hash_of(merged)
+            columns["locus_hash"] = hash_of(merged)
         texts = {name: encode_value(value, "extra") for name, value in merged.items()}
         try:
-            rows = yield from self._update(id, values, texts)
+            return (yield from self.change(id, columns, merged, texts))
         except Duplicate:  # another item of the scope has this hash, so this item has it only in its extra
-            rows = yield from self._update(id, {**values, "locus_hash": None}, texts)
-        if not rows:
-            raise NotFound(f"Item with id {item_id} not found")
-        return self.read(rows[0])
+            return (yield from self.change(id, {**columns, "locus_hash": None}, merged, texts))
 
     def delete_item(self, item_id: str) -> Operation[None]:
-        """Delete an item with its relations, if it exists. One round trip.
-
-        Args:
-            item_id: The item's id.
-        """
+        """Delete an item with its relations, if it exists. One round trip."""
         yield from self.delete("item_id", item_id)
 
-    def list_items_by_ref_ids(
-        self, ref_ids: list[str], where: Mapping[str, Any] | None = None
-    ) -> Operation[dict[str, MemoryItem]]:
+    def list_items_by_ref_ids(self, ref_ids: list[str], where: Where = None) -> Operation[dict[str, MemoryItem]]:
         """Return the items whose ``extra.ref_id`` is one of these, by id, oldest first.
 
         Args:
             ref_ids: The values of ``extra.ref_id``.
             where: See `list_items`.
         """
-        condition = self.store.scope.condition(self.role, where)
-        wanted = {text_of("ref_id", ref_id) for ref_id in ref_ids if ref_id}
+        conditions = self.conditions(where)
+        wanted = {cast(str, text_of("ref_id", ref_id)) for ref_id in ref_ids if ref_id}
         if not wanted:
             return {}
-        referred = is_one_of("locus_ref", sorted({cast(str, ref_id)[:REF_INDEXED] for ref_id in wanted}))
-        found = yield from self.find(RecordFilter.all([referred, condition]))
+        referred = Condition("locus_ref", tuple(sorted({ref_id[:REF_INDEXED] for ref_id in wanted})))
+        found = yield from self.find((referred, *conditions))
         return {item.id: item for item in found if _text_or_none(item.extra.get("ref_id")) in wanted}
 
     def vector_search_items(
         self,
         query_vec: list[float],
         top_k: int,
-        where: Mapping[str, Any] | None = None,
+        where: Where = None,
         *,
         ranking: Ranking = "similarity",
         recency_decay_days: float = 30.0,
@@ -237,7 +210,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
             InvalidInput: The query is not an embedding, or the ranking is unknown.
         """
         wanted = check_count(top_k, "top_k")
-        condition = self.store.scope.condition(self.role, where)
+        conditions = self.conditions(where)
         query = query_of(query_vec)
         if ranking not in {"similarity", "salience"}:
             raise InvalidInput(f"ranking must be 'similarity' or 'salience', not {ranking!r:.50}.")
@@ -247,16 +220,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         if query is None or not wanted:
             return []
         days = None if ranking == "similarity" else recency_decay_days
-        return (yield from self._searching.nearest(query, condition, wanted, days))
-
-    def _update(self, id: str, values: Mapping[str, Param], texts: Mapping[str, str]) -> Operation[Sequence[Any]]:
-        read = self.store.sql.list(self.role, self.tenant, equals("id", id))
-        try:
-            return (
-                yield from self.store.write(self.store.sql.update(self.role, self.tenant, id, values, texts), read=read)
-            )
-        except Outdated:
-            return ()
+        return (yield from self._searching.nearest(query, conditions, wanted, days))
 
 
 #: The maximum length of a key in a JSON column, in bytes.
@@ -290,20 +254,19 @@ def hash_of(extra: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) and _HASH.fullmatch(found) else None
 
 
+def vector_columns(raw: bytes | None) -> dict[str, Param]:
+    """Return the columns with the width of an embedding and its random mark."""
+    if raw is None:
+        return {"locus_dims": None, "locus_mark": None}
+    return {"locus_dims": len(raw) // 4, "locus_mark": int.from_bytes(os.urandom(7))}
+
+
 def _tool_fields(tool_record: object) -> dict[str, Any]:
     if not tool_record:
         return {}
     if not isinstance(tool_record, Mapping):
         raise InvalidInput(f"tool_record must be a dict, not {type(tool_record).__name__}.")
     return {name: tool_record[name] for name in TOOL_KEYS if tool_record.get(name) is not None}
-
-
-def vector_columns(raw: bytes | None) -> dict[str, Param]:
-    """Return the columns with the width of an embedding and its random mark."""
-    return {
-        "locus_dims": dims_of(raw),
-        "locus_mark": None if raw is None else int.from_bytes(os.urandom(7)),
-    }
 
 
 def _text_or_none(value: object) -> str | None:

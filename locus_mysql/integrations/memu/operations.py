@@ -8,47 +8,41 @@ import os
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
 from ...config import MySQLConfig
-from ...dialect import Schema, Statement
-from ...dialect.memu.dialect import MemuDialect
-from ...dialect.memu.record_filters import RecordFilter, equals
-from ...dialect.memu.tables import CORE
+from ...dialect import Query, Schema, Statement
+from ...dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
 from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.matrix import check_cache_bytes
+from ...records import ledger
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.lru_cache import LRUCache
-from .embeddings import decode_embedding, encode_embedding
-from .fields import aware
-from .records import LIMITS, BaseRecord, scoped
-from .scope import Scope
+from . import statements
+from .records import RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
+from .scope import Scope, aware
+from .seals import RecordSeals
 from .searching import KnownEmbeddings
+from .statements import Filter, Page, Records, equals, memu_dialect
+from .tables import CORE, LIMITS
 
 R = TypeVar("R", bound=BaseRecord)
+
+#: The filter of a repository's methods: ``field`` or ``field__in``, of the record or its scope; None selects all.
+Where: TypeAlias = Mapping[str, Any] | None
 
 #: On average, one write in this number is followed by the removal of old tokens.
 HOUSEKEEPING_EVERY = 64
 
-
 #: The columns, of those that a category or a recall file has, that identify it besides its id.
 UNIQUE = ("locus_scope", "track", "name")
-
-#: The names of records in errors.
-_KINDS = {
-    "resources": "Resource",
-    "items": "Item",
-    "categories": "Category",
-    "links": "Relation",
-    "recall_files": "Recall file",
-    "segments": "Segment",
-}
 
 
 class MemuStore:
@@ -63,39 +57,44 @@ class MemuStore:
         TypeError: The user model has a field that cannot be a column.
     """
 
-    def __init__(self, config: MySQLConfig, user_model: type[BaseModel], vector_cache_bytes: int) -> None:
+    def __init__(self, config: MySQLConfig, user_model: type[BaseModel], vector_cache_bytes: int = 0) -> None:
         self.config = config
+        self.tenant = config.tenant
         self.scope = Scope(user_model)
-        self._dialect = MemuDialect(config.table_prefix, self.scope.columns)
-        self.sql = self._dialect.records
-        self.ledger = self._dialect.ledger
+        self.sql = memu_dialect(config.table_prefix, self.scope.columns)
+        self.records = {role: Records(self.sql, role, self.tenant) for role in CORE}
+        self.seals = {role: RecordSeals(self.tenant, role, self.scope.fields) for role in CORE}
         self.embedding_tables: LRUCache[KnownEmbeddings] = LRUCache(check_cache_bytes(vector_cache_bytes))
         self._writes = itertools.count(1)
 
     @property
     def schema(self) -> Schema:
         """The tables."""
-        return self._dialect.schema
+        return self.sql.schema
 
-    @property
-    def tenant(self) -> str:
-        """The tenant of the records."""
-        return self.config.tenant
-
-    def check(self) -> Operation[None]:
-        """Do nothing; running any operation creates or checks the tables."""
+    def load_existing(self) -> Operation[None]:
+        """Create or check the tables now, as running any operation does. Nothing is loaded."""
         return
         yield
+
+    def sealed(self, role: str, columns: Mapping[str, Param]) -> dict[str, Param]:
+        """Return the columns of a new record with their seals."""
+        return {**columns, "locus_seals": self.seals[role].text(columns)}
+
+    def recording(self) -> tuple[Statement, Query[OutcomeRow]]:
+        """Return the statement that records a new write's token, and the query for its outcome."""
+        token = os.urandom(16)
+        record = ledger.RECORD(self.sql, tenant=self.tenant, token=token)
+        return record, ledger.FIND(self.sql, tenant=self.tenant, token=token)
 
     def write(
         self, *steps: Statement | tuple[Statement, ...], read: Statement | None = None
     ) -> Operation[tuple[Row, ...]]:
-        """Run statements exactly once, even if an answer is lost; returns the rows of ``read``, which runs after them.
+        """Run statements exactly once, even if an answer is lost; return the rows of ``read``, which runs after them.
 
         One round trip, unless its answer was lost.
         """
-        token = os.urandom(16)
-        record, outcome_query = self.ledger.record(self.tenant, token), self.ledger.find(self.tenant, token)
+        record, outcome_query = self.recording()
         results = yield Batch.of(*steps, record, () if read is None else read, outcome_query=outcome_query)
         if read is None:
             rows: tuple[Row, ...] = ()
@@ -105,83 +104,86 @@ class MemuStore:
             (found,) = yield Batch.of(read)
             rows = tuple(found.rows)
         if next(self._writes) % HOUSEKEEPING_EVERY == 0:
-            yield Batch.of(self.ledger.forget_old())
+            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE))
         return rows
 
 
 class RecordOperations(Generic[R]):
-    """Reads and clears one kind of record.
+    """Reads, clears and writes one kind of record. The methods of a subclass are those of a repository.
 
     Args:
         store: The store.
-        role: The role of the table.
-        record: The class of the records.
     """
 
-    def __init__(self, store: MemuStore, role: str, record: type[R]) -> None:
-        self.store = store
-        self.role = role
-        self.model: type[R] = scoped(store.scope.user_model, record)
-        self._core = tuple(name for name in CORE[role] if name in record.model_fields)
-        self._kind = _KINDS[role]
+    #: The role of the table, the name of the records in errors, and the class of the records.
+    role: ClassVar[str]
+    noun: ClassVar[str]
+    record: ClassVar[type[BaseRecord]]
+    #: The name of the view of all records.
+    view: ClassVar[str]
+    #: Whether that is a list; else it is a mapping.
+    is_listed: ClassVar[bool] = False
 
-    @property
-    def tenant(self) -> str:
-        """The tenant of the records."""
-        return self.store.tenant
+    def __init__(self, store: MemuStore) -> None:
+        self.store = store
+        self.records = store.records[self.role]
+        self.seals = store.seals[self.role]
+        self.model = cast(type[R], scoped(store.scope.user_model, self.record))
+        self._core = tuple(name for name in CORE[self.role] if name in self.record.model_fields)
 
     def load_existing(self) -> Operation[None]:
         """Create or check the tables. Nothing is loaded, as every answer comes from the database."""
-        yield from self.store.check()
+        yield from self.store.load_existing()
 
-    def find(self, condition: RecordFilter) -> Operation[list[R]]:
-        """Return the records that match a filter, oldest first."""
-        (found,) = yield Batch.of(self.store.sql.list(self.role, self.tenant, condition))
-        return sorted(map(self.read, found.rows), key=_age)
+    def find(self, conditions: Filter, page: Page | None = None) -> Operation[list[R]]:
+        """Return the records that a filter selects, oldest first; of a page, in its order."""
+        (found,) = yield Batch.of(self.records.make(statements.LIST, conditions, page))
+        records = [self.read(row) for row in found.rows]
+        return records if page is not None else sorted(records, key=lambda record: (record.created_at, record.id))
 
     def one(self, id: object) -> Operation[R | None]:
         """Return the record with an id; None if there is none."""
         if not isinstance(id, str) or len(id) > LIMITS["id"]:
             return None  # no record can have this id
-        found = yield from self.find(equals("id", check_text(id, "id")))
+        found = yield from self.find(equals(id=check_text(id, "id")))
         return found[0] if found else None
-
-    def all(self) -> Operation[dict[str, R]]:
-        """Return all records by id, oldest first."""
-        return _by_id((yield from self.find(RecordFilter())))
 
     def ids(self) -> Operation[list[str]]:
         """Return the ids of all records, oldest first."""
-        rows = yield from fetch(self.store.sql.ids(self.role, self.tenant))
+        rows = yield from fetch(self.records.make(statements.AGES))
         return [row.id for row in sorted(rows, key=lambda row: (row.created_at, row.id))]
 
     def count(self) -> Operation[int]:
         """Count the records."""
-        ((count,),) = yield from fetch(self.store.sql.count(self.role, self.tenant))
+        ((count,),) = yield from fetch(self.records.make(statements.COUNT))
         return count
 
-    def where(self, where: Mapping[str, Any] | None) -> Operation[dict[str, R]]:
+    def conditions(self, where: Where) -> Filter:
+        """Return the conditions of a filter.
+
+        Raises:
+            InvalidInput: It has an unknown field, or a value of another type than the field's; a ValueError too.
+        """
+        return self.store.scope.conditions(self.role, where)
+
+    def where(self, where: Where = None) -> Operation[dict[str, R]]:
         """Return the records that a filter selects, by id, oldest first."""
-        return _by_id((yield from self.find(self.store.scope.condition(self.role, where))))
+        return _by_id((yield from self.find(self.conditions(where))))
 
-    def clear(self, where: Mapping[str, Any] | None) -> Operation[dict[str, R]]:
-        """Delete the records that a filter selects; returns those that this call deleted. Two round trips."""
-        return (yield from self.remove(self.store.scope.condition(self.role, where)))
+    def clear(self, where: Where) -> Operation[dict[str, R]]:
+        """Delete the records that a filter selects; return those that this call deleted. Two round trips."""
+        return (yield from self.remove(self.conditions(where)))
 
-    def remove(self, condition: RecordFilter) -> Operation[dict[str, R]]:
-        """Delete the records that match a filter; returns those that this call deleted. Two round trips."""
-        doomed = _by_id((yield from self.find(condition)))
+    def remove(self, conditions: Filter) -> Operation[dict[str, R]]:
+        """Delete the records that meet conditions; return those that this call deleted. Two round trips."""
+        doomed = _by_id((yield from self.find(conditions)))
         if not doomed:
             return {}
-        ids, token = list(doomed), os.urandom(16)
+        record, outcome_query = self.store.recording()
         # The filter is applied again: a record may have changed meanwhile, and no longer match.
-        locks = self.store.sql.lock(self.role, self.tenant, ids, condition)
-        results = yield Batch.of(
-            locks,
-            self.store.sql.delete(self.role, self.tenant, ids, condition),
-            self.store.ledger.record(self.tenant, token),
-            outcome_query=self.store.ledger.find(self.tenant, token),
-        )
+        locks = self.records.each(statements.LOCK, [*doomed], conditions)
+        deletes = self.records.each(statements.DELETE, [*doomed], conditions)
+        results = yield Batch.of(locks, deletes, record, outcome_query=outcome_query)
         if results.earlier_attempt is None:  # else an earlier attempt, whose answer was lost, has deleted them all
             locked = {row.id for lock in locks for row in results.rows(lock)}
             doomed = {id: record for id, record in doomed.items() if id in locked}
@@ -194,21 +196,21 @@ class RecordOperations(Generic[R]):
             name: The name of the argument, for errors.
             id: The record's id.
         """
-        yield from self.store.write(self.store.sql.delete(self.role, self.tenant, [id_of(name, id)]))
+        yield from self.store.write(self.records.each(statements.DELETE, [check_text(id, name)]))
 
-    def create(self, scope: Mapping[str, Param], embedding: Any, **values: Param) -> Operation[R]:
+    def create(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
         """Store a new record. One round trip.
 
         Args:
-            scope: The columns of its scope.
+            user_data: Its scope.
             embedding: Its embedding.
             values: The other columns.
         """
         raw = encode_embedding(embedding)
-        columns = self.new(scope, **values, embedding=raw)
-        read = self.store.sql.list(self.role, self.tenant, equals("id", columns["id"]))
-        rows = yield from self.store.write(self.store.sql.insert(self.role, columns), read=read)
-        return self.read(rows[0]) if rows else self.gone(columns, embedding=decode_embedding(raw))
+        columns = self.new(self.store.scope.params(user_data), **values, embedding=raw)
+        read = self.records.make(statements.LIST, equals(id=columns["id"]))
+        rows = yield from self.store.write(self.records.insert(columns), read=read)
+        return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw))
 
     def complete(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
         """Return the record with these values in its scope; create it if none exists. One round trip.
@@ -221,15 +223,45 @@ class RecordOperations(Generic[R]):
             values: The other columns, of which ``name`` and ``track`` identify a record in its scope.
         """
         scope = self.store.scope.params(user_data)
-        key = self.store.scope.key(self.tenant, scope)
         raw = encode_embedding(embedding)
-        columns = self.new(scope, **values, embedding=raw, locus_scope=key)
-        unique = RecordFilter.all([equals(name, columns[name]) for name in UNIQUE if name in columns])
-        read = self.store.sql.list(self.role, self.tenant, unique)
-        rows = yield from self.store.write(self.store.sql.insert_or_complete(self.role, columns), read=read)
-        return self.read(rows[0]) if rows else self.gone(columns, embedding=decode_embedding(raw))
+        columns = self.new(scope, **values, embedding=raw, locus_scope=self.store.scope.key(self.store.tenant, scope))
+        unique = equals(**{name: columns[name] for name in UNIQUE if name in columns})
+        differences: dict[str, Any] = {
+            f"{name}_difference": self.seals.difference(columns, name) for name in ("embedding", "description")
+        }
+        insert = self.records.insert(columns, statements.COMPLETE, **differences)
+        rows = yield from self.store.write(insert, read=self.records.make(statements.LIST, unique))
+        return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw))
 
-    def change(self, id: str, taken: str, given: Mapping[str, Param]) -> Operation[R]:
+    def change(
+        self,
+        id: str,
+        given: Mapping[str, Param],
+        extra: Mapping[str, Any] = MappingProxyType({}),
+        texts: Mapping[str, str] = MappingProxyType({}),
+    ) -> Operation[R]:
+        """Change a record. One round trip.
+
+        Args:
+            id: The record's id.
+            given: The columns.
+            extra: Values to set in ``extra``.
+            texts: The same as JSON texts.
+
+        Raises:
+            NotFound: No such record exists.
+            Duplicate: Another record has the new values of a unique key.
+        """
+        update = self.records.update(id, given, self.seals.text_of_changed(id, given, extra), texts)
+        try:
+            rows = yield from self.store.write(update, read=self.records.make(statements.LIST, equals(id=id)))
+        except Outdated:
+            rows = ()
+        if not rows:
+            raise NotFound(f"{self.noun} with id {id} not found")
+        return self.read(rows[0])
+
+    def change_unless_taken(self, id: str, taken: str, **given: Param) -> Operation[R]:
         """Change the columns of a record whose values are not None. One round trip.
 
         Args:
@@ -241,36 +273,28 @@ class RecordOperations(Generic[R]):
             NotFound: No such record exists.
             InvalidInput: Another record has the new values of a unique key.
         """
-        values = {column: value for column, value in given.items() if value is not None}
-        read = self.store.sql.list(self.role, self.tenant, equals("id", id))
         try:
-            rows = yield from self.store.write(self.store.sql.update(self.role, self.tenant, id, values), read=read)
+            return (yield from self.change(id, {name: one for name, one in given.items() if one is not None}))
         except Duplicate:
             raise InvalidInput(f"{taken}; nothing was changed.") from None
-        except Outdated:
-            rows = ()
-        if not rows:
-            raise NotFound(f"{self._kind} with id {id} not found")
-        return self.read(rows[0])
 
     @decodes_rows
     def read(self, row: Row) -> R:
         """Return the record of a row.
 
         Raises:
-            CorruptCheckpoint: A checksum is wrong, or ``extra`` is not a JSON object.
+            CorruptCheckpoint: A seal is wrong.
         """
-        *content, sound = row
-        values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], content, strict=True))
-        if not sound:
-            raise CorruptCheckpoint(f"{self._kind} {values['id']!r} cannot be read: its checksum is wrong. Delete it.")
+        values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], row, strict=True))
+        if "extra" in values:
+            values["extra"] = json.loads(values["extra"])
+        if not self.seals.fit(values):
+            raise CorruptCheckpoint(f"{self.noun} {values['id']!r} cannot be read: its checksum is wrong. Delete it.")
         for name in ("created_at", "updated_at", "happened_at"):
             if name in values:
                 values[name] = aware(values[name])
         if "embedding" in values:
             values["embedding"] = decode_embedding(values["embedding"])
-        if "extra" in values:
-            values["extra"] = _object(values["extra"], values["id"])
         for name, field in self.store.scope.fields.items():
             if values[name] is not None:
                 values[name] = field.read(values[name])
@@ -278,16 +302,10 @@ class RecordOperations(Generic[R]):
 
     def new(self, scope: Mapping[str, Param], **values: Param) -> dict[str, Param]:
         """Return the columns of a new record."""
-        return {
-            "id": str(uuid.uuid4()),
-            "created_at": None,
-            "updated_at": None,
-            **values,
-            "locus_tenant": self.tenant,
-            **scope,
-        }
+        columns = {"id": str(uuid.uuid4()), "created_at": None, "updated_at": None, **values}
+        return self.store.sealed(self.role, {**columns, "locus_tenant": self.store.tenant, **scope})
 
-    def gone(self, values: Mapping[str, Param], **known: Any) -> R:
+    def deleted(self, values: Mapping[str, Param], **known: Any) -> R:
         """Return a new record that another process deleted before it could be read."""
         now = datetime.now(UTC)
         fields = {name: value for name, value in values.items() if name in self._core}
@@ -296,9 +314,13 @@ class RecordOperations(Generic[R]):
         return self.model.model_construct(**{**fields, "created_at": now, "updated_at": now, **known})
 
 
-def id_of(name: str, value: object) -> str:
-    """Check an id, which may be any text."""
-    return check_text(value, name)
+def reader(store: MemuStore, of_role: str) -> RecordOperations[Any]:
+    """Return what reads records of one kind, as `RECORDS` has them."""
+
+    class Reader(RecordOperations[Any]):
+        role, noun, record, view = of_role, of_role, RECORDS[of_role], of_role
+
+    return Reader(store)
 
 
 def text_of(name: str, value: object, *, optional: bool = False) -> str | None:
@@ -318,17 +340,3 @@ def text_of(name: str, value: object, *, optional: bool = False) -> str | None:
 
 def _by_id(records: list[R]) -> dict[str, R]:
     return {record.id: record for record in records}
-
-
-def _age(record: BaseRecord) -> tuple[Any, str]:
-    return (record.created_at, record.id)
-
-
-def _object(text: object, id: object) -> dict[str, Any]:
-    try:
-        value = json.loads(cast(str, text))
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise CorruptCheckpoint(f"Item {id!r} cannot be read: its extra is no JSON object. Delete it.")
-    return value

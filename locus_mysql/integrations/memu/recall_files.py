@@ -1,17 +1,16 @@
-"""The operations of memu-cli's repository of recall files."""
+"""The operations of memu-cli's repositories of recall files, and of segments, their parts that embeddings find."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
-from ...dialect.memu.record_filters import page_after
-from ...engine.operation import Batch, Operation
+from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count
-from .embeddings import encode_embedding
-from .operations import MemuStore, RecordOperations, id_of, text_of
-from .records import RecallFile
+from ...runtime.arguments import check_text
+from .operations import RecordOperations, Where, text_of
+from .records import RecallFile, RecallFileSegment, encode_embedding
+from .statements import Page, equals
 
 #: The position of a recall file in a list: its track, name and id.
 Position: TypeAlias = tuple[str, str, str]
@@ -21,16 +20,12 @@ ORDER = ("track", "name", "id")
 
 
 class RecallFileOperations(RecordOperations[RecallFile]):
-    """Operations on recall files. A scope has one file of each name in each track; ``N`` and ``n`` are two names.
+    """Operations on recall files. A scope has one file of each name in each track; ``N`` and ``n`` are two names."""
 
-    Args:
-        store: The store.
-    """
+    role, noun, record = "recall_files", "Recall file", RecallFile
+    view: ClassVar[str] = "recall_files"
 
-    def __init__(self, store: MemuStore) -> None:
-        super().__init__(store, "recall_files", RecallFile)
-
-    def list_recall_files(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, RecallFile]]:
+    def list_recall_files(self, where: Where = None) -> Operation[dict[str, RecallFile]]:
         """Return the recall files that a filter selects, by id, oldest first.
 
         Args:
@@ -42,7 +37,7 @@ class RecallFileOperations(RecordOperations[RecallFile]):
         return (yield from self.where(where))
 
     def list_recall_files_page(
-        self, where: Mapping[str, Any] | None, *, after: Position | None, limit: int
+        self, where: Where, *, after: Position | None, limit: int
     ) -> Operation[tuple[list[RecallFile], Position | None]]:
         """Return one page of the recall files that a filter selects, ordered by track, name and id. One round trip.
 
@@ -59,27 +54,21 @@ class RecallFileOperations(RecordOperations[RecallFile]):
         Raises:
             InvalidInput: The filter has an unknown field, or ``after`` is not a position.
         """
-        condition = self.store.scope.condition(self.role, where)
+        conditions = self.conditions(where)
         size = check_count(limit, "limit", 1)
         if after is not None:
             if not isinstance(after, tuple | list) or len(after) != len(ORDER):
                 raise InvalidInput("after must be a track, a name and an id, as the page before returned them.")
-            after = cast(Position, tuple(id_of(name, value) for name, value in zip(ORDER, after, strict=True)))
+            after = cast(Position, tuple(check_text(value, name) for name, value in zip(ORDER, after, strict=True)))
         # One more than the page has, to learn whether more files follow.
-        page = page_after(condition, ORDER, after, size + 1)
-        (found,) = yield Batch.of(self.store.sql.list(self.role, self.tenant, page))
-        files = [self.read(row) for row in found.rows]
+        files = yield from self.find(conditions, Page(ORDER, after, size + 1))
         if len(files) <= size:
             return files, None
         last = files[size - 1]
         return files[:size], (last.track, last.name, last.id)
 
-    def clear_recall_files(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, RecallFile]]:
-        """Delete the recall files that a filter selects; returns them. Their segments stay.
-
-        Args:
-            where: See `list_recall_files`.
-        """
+    def clear_recall_files(self, where: Where = None) -> Operation[dict[str, RecallFile]]:
+        """Delete the recall files that a filter selects; return them. Their segments stay."""
         return (yield from self.clear(where))
 
     def get_or_create_recall_file(
@@ -106,16 +95,9 @@ class RecallFileOperations(RecordOperations[RecallFile]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        return (
-            yield from self.complete(
-                user_data,
-                embedding,
-                name=text_of("name", name),
-                track=text_of("track", track),
-                description=text_of("description", description),
-                content=None,
-            )
-        )
+        given = {"name": name, "track": track, "description": description}
+        texts = {field: text_of(field, text) for field, text in given.items()}
+        return (yield from self.complete(user_data, embedding, **texts, content=None))
 
     def update_recall_file(
         self,
@@ -139,12 +121,74 @@ class RecallFileOperations(RecordOperations[RecallFile]):
             NotFound: There is no such file; a KeyError too.
             InvalidInput: The scope has another file with this name in the track.
         """
-        id = id_of("recall_file_id", recall_file_id)
-        taken = f"The scope has another recall file named {name!r} in the same track"
-        given = {
-            "name": text_of("name", name, optional=True),
-            "description": text_of("description", description, optional=True),
-            "embedding": encode_embedding(embedding),
-            "content": text_of("content", content, optional=True),
-        }
-        return (yield from self.change(id, taken, given))
+        return (
+            yield from self.change_unless_taken(
+                check_text(recall_file_id, "recall_file_id"),
+                f"The scope has another recall file named {name!r} in the same track",
+                name=text_of("name", name, optional=True),
+                description=text_of("description", description, optional=True),
+                embedding=encode_embedding(embedding),
+                content=text_of("content", content, optional=True),
+            )
+        )
+
+
+class SegmentOperations(RecordOperations[RecallFileSegment]):
+    """Operations on segments. As in memu-cli, deleting a file keeps its segments."""
+
+    role, noun, record = "segments", "Segment", RecallFileSegment
+    view: ClassVar[str] = "segments"
+    is_listed = True
+
+    def list_segments(self, where: Where = None) -> Operation[list[RecallFileSegment]]:
+        """Return the segments that a filter selects, oldest first.
+
+        Args:
+            where: ``field`` or ``field__in``, of the segment or its scope; None selects all.
+
+        Raises:
+            InvalidInput: The filter has an unknown field; a ValueError too.
+        """
+        return (yield from self.find(self.conditions(where)))
+
+    def list_segments_for_file(self, recall_file_id: str) -> Operation[list[RecallFileSegment]]:
+        """Return the segments of a recall file, oldest first."""
+        return (yield from self.find(equals(recall_file_id=check_text(recall_file_id, "recall_file_id"))))
+
+    def create_segment(
+        self,
+        *,
+        recall_file_id: str,
+        text: str,
+        embedding: list[float] | None,
+        user_data: dict[str, Any],
+        track: str = "memory",
+    ) -> Operation[RecallFileSegment]:
+        """Store a segment. One round trip.
+
+        Args:
+            recall_file_id: The file's id, of at most 36 characters. The file need not exist.
+            text: The text.
+            embedding: The embedding of the text.
+            user_data: The segment's scope.
+            track: The file's track, of at most 64 characters.
+
+        Raises:
+            InvalidInput: A value is too long, or the user model does not allow the scope.
+        """
+        given = {"recall_file_id": recall_file_id, "track": track, "text": text}
+        texts = {field: text_of(field, value) for field, value in given.items()}
+        return (yield from self.create(user_data, embedding, **texts))
+
+    def delete_segment(self, segment_id: str) -> Operation[None]:
+        """Delete a segment, if it exists. One round trip."""
+        yield from self.delete("segment_id", segment_id)
+
+    def delete_segments_for_file(self, recall_file_id: str) -> Operation[list[RecallFileSegment]]:
+        """Delete the segments of a recall file; return them. Two round trips."""
+        of_file = equals(recall_file_id=check_text(recall_file_id, "recall_file_id"))
+        return list((yield from self.remove(of_file)).values())
+
+    def clear_segments(self, where: Where = None) -> Operation[list[RecallFileSegment]]:
+        """Delete the segments that a filter selects; return them. Two round trips."""
+        return list((yield from self.clear(where)).values())

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: The maximum lengths of columns, in characters.
-LIMITS: Mapping[str, int] = {
-    "id": 36,
-    "resource_id": 36,
-    "item_id": 36,
-    "category_id": 36,
-    "url": 2048,
-    "modality": 64,
-    "local_path": 1024,
-    "memory_type": 32,
-    "name": 255,
-    "track": 64,
-    "recall_file_id": 36,
-}
+from ...families.memories.vectors.coding import decode_vector, encode_floats, finite_floats
 
 
 class BaseRecord(BaseModel):
@@ -138,3 +125,21 @@ def content_hash(summary: str, memory_type: str) -> str:
     """Return memU's hash of type and summary, which ignores case and white space."""
     text = f"{memory_type}:{' '.join(summary.lower().split())}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def encode_embedding(embedding: Any, what: str = "The embedding") -> bytes | None:
+    """Return an embedding as it is stored, as 32-bit floats, little-endian; None for none.
+
+    Raises:
+        InvalidInput: The embedding is not a list of up to 16,383 numbers, or contains NaN or an infinity.
+    """
+    if embedding is None:
+        return None
+    if isinstance(embedding, Sized) and len(embedding) == 0 and not isinstance(embedding, str | bytes):
+        return b""  # other stores accept empty embeddings; no search finds them
+    return encode_floats(finite_floats(embedding, None, what))
+
+
+def decode_embedding(raw: bytes | None) -> list[float] | None:
+    """Return the numbers of a stored embedding."""
+    return None if raw is None else decode_vector(raw).tolist()

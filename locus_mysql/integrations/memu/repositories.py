@@ -1,227 +1,185 @@
-"""The repositories of both of memU's protocols: blocking and asynchronous classes with the same methods."""
+"""The repositories of both of memU's protocols, and their views, which look like memU's dictionaries and lists.
+
+A repository has the methods of a class of operations, blocking or awaited; a view queries the database at each access.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from functools import cache
+from inspect import isgeneratorfunction
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ...engine.operation import Operation
 from ...runtime.stores import awaited_method, blocking_method
-from .categories import CategoryOperations
-from .items import ItemOperations
 from .operations import MemuStore, RecordOperations
-from .recall_files import RecallFileOperations
-from .records import (
-    CategoryItem,
-    MemoryCategory,
-    MemoryItem,
-    RecallFile,
-    RecallFileSegment,
-    Resource,
-    WorkspaceResource,
-)
-from .relations import RelationOperations
-from .resources import ResourceOperations, WorkspaceResourceOperations
-from .segments import SegmentOperations
-from .views import AsyncRecordView, RecordListView, RecordView
+from .records import BaseRecord
 
-#: The class that holds the operations.
-Ops = TypeVar("Ops", bound=RecordOperations[Any])
+R = TypeVar("R", bound=BaseRecord)
 
 
-class Repository(Generic[Ops]):
-    """Base of repositories.
+class Repository:
+    """A repository; `repository` makes it with its methods.
 
     Args:
-        store: The store.
+        operations: The operations.
         run: Runs an operation; returns its result, or an awaitable.
     """
 
-    #: The class of the operations, the name of the view of all records, and the view's class.
-    _kind: ClassVar[type[RecordOperations[Any]]]
-    _view: ClassVar[tuple[str, type[Any]]]
-
-    def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Any]) -> None:
-        self._operations: Ops = self._kind(store)  # type: ignore[call-arg, assignment]  # subclasses know their role
+    def __init__(self, operations: RecordOperations[Any], run: Callable[[Operation[Any]], Any]) -> None:
+        self._operations = operations
         self._run = run
-        name, view = self._view
-        setattr(self, name, view(self._operations, run))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
+    if TYPE_CHECKING:
 
-class _Blocking(Repository[Ops]):
-    load_existing = blocking_method(RecordOperations.load_existing)
-
-
-class _Awaited(Repository[Ops]):
-    load_existing = awaited_method(RecordOperations.load_existing)
+        def __getattr__(self, name: str) -> Any: ...
 
 
-class ResourceRepository(_Blocking[ResourceOperations]):
-    """memU's ``ResourceRepo``."""
+def repository(kind: type[RecordOperations[Any]], store: MemuStore, run: Any, *, awaits: bool) -> Repository:
+    """Return the repository of one kind of records.
 
-    _kind, _view = ResourceOperations, ("resources", RecordView)
-    resources: RecordView[Resource]
-    list_resources = blocking_method(ResourceOperations.list_resources)
-    clear_resources = blocking_method(ResourceOperations.clear_resources)
-    create_resource = blocking_method(ResourceOperations.create_resource)
-
-
-class ItemRepository(_Blocking[ItemOperations]):
-    """memU's ``MemoryItemRepo``."""
-
-    _kind, _view = ItemOperations, ("items", RecordView)
-    items: RecordView[MemoryItem]
-    get_item = blocking_method(ItemOperations.get_item)
-    list_items = blocking_method(ItemOperations.list_items)
-    clear_items = blocking_method(ItemOperations.clear_items)
-    create_item = blocking_method(ItemOperations.create_item)
-    update_item = blocking_method(ItemOperations.update_item)
-    delete_item = blocking_method(ItemOperations.delete_item)
-    list_items_by_ref_ids = blocking_method(ItemOperations.list_items_by_ref_ids)
-    vector_search_items = blocking_method(ItemOperations.vector_search_items)
+    Args:
+        kind: The class of the operations. Its own public generators become methods.
+        store: The store.
+        run: Runs an operation; returns its result, or an awaitable.
+        awaits: Whether methods are awaited.
+    """
+    operations = kind(store)
+    made = _repository_class(kind, awaits)(operations, run)  # type: ignore[arg-type]  # a class is hashable
+    view = AsyncRecordView if awaits else RecordListView if kind.is_listed else RecordView
+    setattr(made, kind.view, view(operations, run))
+    return made
 
 
-class CategoryRepository(_Blocking[CategoryOperations]):
-    """memU's ``MemoryCategoryRepo``."""
-
-    _kind, _view = CategoryOperations, ("categories", RecordView)
-    categories: RecordView[MemoryCategory]
-    list_categories = blocking_method(CategoryOperations.list_categories)
-    clear_categories = blocking_method(CategoryOperations.clear_categories)
-    get_or_create_category = blocking_method(CategoryOperations.get_or_create_category)
-    update_category = blocking_method(CategoryOperations.update_category)
-
-
-class RelationRepository(_Blocking[RelationOperations]):
-    """memU's ``CategoryItemRepo``: the relations between items and categories."""
-
-    _kind, _view = RelationOperations, ("relations", RecordListView)
-    relations: RecordListView[CategoryItem]
-    list_relations = blocking_method(RelationOperations.list_relations)
-    link_item_category = blocking_method(RelationOperations.link_item_category)
-    unlink_item_category = blocking_method(RelationOperations.unlink_item_category)
-    get_item_categories = blocking_method(RelationOperations.get_item_categories)
+@cache
+def _repository_class(kind: type[RecordOperations[Any]], awaits: bool) -> type[Repository]:
+    method = awaited_method if awaits else blocking_method
+    own = {name: one for name, one in vars(kind).items() if isgeneratorfunction(one) and not name.startswith("_")}
+    methods: dict[str, Any] = {name: method(one) for name, one in own.items()}
+    methods["load_existing"] = method(kind.load_existing)
+    name = kind.__name__.replace("Operations", "Repository")
+    return type(f"Async{name}" if awaits else name, (Repository,), {"__doc__": kind.__doc__, **methods})
 
 
-class AsyncResourceRepository(_Awaited[ResourceOperations]):
-    """`ResourceRepository` for an event loop: the same methods, asynchronous."""
+class RecordView(Mapping[str, R]):
+    """The records of one kind by id, as they are in the database at the time of access.
 
-    _kind, _view = ResourceOperations, ("resources", AsyncRecordView)
-    resources: AsyncRecordView[Resource]
-    list_resources = awaited_method(ResourceOperations.list_resources)
-    clear_resources = awaited_method(ResourceOperations.clear_resources)
-    create_resource = awaited_method(ResourceOperations.create_resource)
+    Each access is one round trip: ``view[id]``, ``len(view)``, ``view.values()``, ``view.items()``.
 
+    Args:
+        operations: The operations on the records.
+        run: Runs an operation.
+    """
 
-class AsyncItemRepository(_Awaited[ItemOperations]):
-    """`ItemRepository` for an event loop: the same methods, asynchronous."""
+    def __init__(self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Any]) -> None:
+        self._operations = operations
+        self._run = run
 
-    _kind, _view = ItemOperations, ("items", AsyncRecordView)
-    items: AsyncRecordView[MemoryItem]
-    get_item = awaited_method(ItemOperations.get_item)
-    list_items = awaited_method(ItemOperations.list_items)
-    clear_items = awaited_method(ItemOperations.clear_items)
-    create_item = awaited_method(ItemOperations.create_item)
-    update_item = awaited_method(ItemOperations.update_item)
-    delete_item = awaited_method(ItemOperations.delete_item)
-    list_items_by_ref_ids = awaited_method(ItemOperations.list_items_by_ref_ids)
-    vector_search_items = awaited_method(ItemOperations.vector_search_items)
+    def __getitem__(self, id: str) -> R:
+        record: R | None = self._run(self._operations.one(id))
+        if record is None:
+            raise KeyError(id)
+        return record
 
+    def __iter__(self) -> Iterator[str]:
+        ids: list[str] = self._run(self._operations.ids())
+        return iter(ids)
 
-class AsyncCategoryRepository(_Awaited[CategoryOperations]):
-    """`CategoryRepository` for an event loop: the same methods, asynchronous."""
+    def __len__(self) -> int:
+        count: int = self._run(self._operations.count())
+        return count
 
-    _kind, _view = CategoryOperations, ("categories", AsyncRecordView)
-    categories: AsyncRecordView[MemoryCategory]
-    list_categories = awaited_method(CategoryOperations.list_categories)
-    clear_categories = awaited_method(CategoryOperations.clear_categories)
-    get_or_create_category = awaited_method(CategoryOperations.get_or_create_category)
-    update_category = awaited_method(CategoryOperations.update_category)
+    def values(self) -> ValuesView[R]:
+        """Return all records, oldest first, in one read."""
+        return self.copy().values()
 
+    def items(self) -> ItemsView[str, R]:
+        """Return all ids with their records, oldest first, in one read."""
+        return self.copy().items()
 
-class AsyncRelationRepository(_Awaited[RelationOperations]):
-    """`RelationRepository` for an event loop: the same methods, asynchronous."""
+    def copy(self) -> dict[str, R]:
+        """Return all records by id, as they are now."""
+        records: dict[str, R] = self._run(self._operations.where())
+        return records
 
-    _kind, _view = RelationOperations, ("relations", AsyncRecordView)
-    relations: AsyncRecordView[CategoryItem]
-    list_relations = awaited_method(RelationOperations.list_relations)
-    link_item_category = awaited_method(RelationOperations.link_item_category)
-    unlink_item_category = awaited_method(RelationOperations.unlink_item_category)
-    get_item_categories = awaited_method(RelationOperations.get_item_categories)
+    def __repr__(self) -> str:
+        return f"<{self._operations.role} in the database>"
 
 
-class WorkspaceResourceRepository(_Blocking[WorkspaceResourceOperations]):
-    """memu-cli's ``ResourceRepo``."""
+class RecordListView(Sequence[R]):
+    """The records of one kind, oldest first, as they are in the database at the time of access.
 
-    _kind, _view = WorkspaceResourceOperations, ("resources", RecordView)
-    resources: RecordView[WorkspaceResource]
-    list_resources = blocking_method(WorkspaceResourceOperations.list_resources)
-    clear_resources = blocking_method(WorkspaceResourceOperations.clear_resources)
-    create_resource = blocking_method(WorkspaceResourceOperations.create_resource)
-    delete_resource = blocking_method(WorkspaceResourceOperations.delete_resource)
-    vector_search_resources = blocking_method(WorkspaceResourceOperations.vector_search_resources)
+    Args:
+        operations: The operations on the records.
+        run: Runs an operation.
+    """
 
+    def __init__(self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Any]) -> None:
+        self._records = RecordView(operations, run)
 
-class RecallFileRepository(_Blocking[RecallFileOperations]):
-    """memu-cli's ``RecallFileRepo``."""
+    @overload
+    def __getitem__(self, index: int) -> R: ...
 
-    _kind, _view = RecallFileOperations, ("recall_files", RecordView)
-    recall_files: RecordView[RecallFile]
-    list_recall_files = blocking_method(RecallFileOperations.list_recall_files)
-    list_recall_files_page = blocking_method(RecallFileOperations.list_recall_files_page)
-    clear_recall_files = blocking_method(RecallFileOperations.clear_recall_files)
-    get_or_create_recall_file = blocking_method(RecallFileOperations.get_or_create_recall_file)
-    update_recall_file = blocking_method(RecallFileOperations.update_recall_file)
+    @overload
+    def __getitem__(self, index: slice) -> list[R]: ...
 
+    def __getitem__(self, index: int | slice) -> R | list[R]:
+        return self.copy()[index]
 
-class SegmentRepository(_Blocking[SegmentOperations]):
-    """memu-cli's ``RecallFileSegmentRepo``."""
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.copy())
 
-    _kind, _view = SegmentOperations, ("segments", RecordListView)
-    segments: RecordListView[RecallFileSegment]
-    list_segments = blocking_method(SegmentOperations.list_segments)
-    list_segments_for_file = blocking_method(SegmentOperations.list_segments_for_file)
-    create_segment = blocking_method(SegmentOperations.create_segment)
-    delete_segment = blocking_method(SegmentOperations.delete_segment)
-    delete_segments_for_file = blocking_method(SegmentOperations.delete_segments_for_file)
-    clear_segments = blocking_method(SegmentOperations.clear_segments)
+    def __len__(self) -> int:
+        return len(self._records)
 
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == list(other) if isinstance(other, list | RecordListView) else NotImplemented
 
-class AsyncWorkspaceResourceRepository(_Awaited[WorkspaceResourceOperations]):
-    """`WorkspaceResourceRepository` for an event loop: the same methods, asynchronous."""
+    __hash__ = None  # type: ignore[assignment]  # as a list
 
-    _kind, _view = WorkspaceResourceOperations, ("resources", AsyncRecordView)
-    resources: AsyncRecordView[WorkspaceResource]
-    list_resources = awaited_method(WorkspaceResourceOperations.list_resources)
-    clear_resources = awaited_method(WorkspaceResourceOperations.clear_resources)
-    create_resource = awaited_method(WorkspaceResourceOperations.create_resource)
-    delete_resource = awaited_method(WorkspaceResourceOperations.delete_resource)
-    vector_search_resources = awaited_method(WorkspaceResourceOperations.vector_search_resources)
+    def copy(self) -> list[R]:
+        """Return all records, as they are now."""
+        return list(self._records.values())
+
+    def __repr__(self) -> str:
+        return repr(self._records)
 
 
-class AsyncRecallFileRepository(_Awaited[RecallFileOperations]):
-    """`RecallFileRepository` for an event loop: the same methods, asynchronous."""
+class AsyncRecordView(Generic[R]):
+    """The records of one kind, as an asynchronous view; each access is one round trip.
 
-    _kind, _view = RecallFileOperations, ("recall_files", AsyncRecordView)
-    recall_files: AsyncRecordView[RecallFile]
-    list_recall_files = awaited_method(RecallFileOperations.list_recall_files)
-    list_recall_files_page = awaited_method(RecallFileOperations.list_recall_files_page)
-    clear_recall_files = awaited_method(RecallFileOperations.clear_recall_files)
-    get_or_create_recall_file = awaited_method(RecallFileOperations.get_or_create_recall_file)
-    update_recall_file = awaited_method(RecallFileOperations.update_recall_file)
+    Args:
+        operations: The operations on the records.
+        run: Runs an operation.
+    """
 
+    def __init__(
+        self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
+    ) -> None:
+        self._operations = operations
+        self._run = run
 
-class AsyncSegmentRepository(_Awaited[SegmentOperations]):
-    """`SegmentRepository` for an event loop: the same methods, asynchronous."""
+    async def get(self, id: str) -> R | None:
+        """Return the record with an id, or None."""
+        record: R | None = await self._run(self._operations.one(id))
+        return record
 
-    _kind, _view = SegmentOperations, ("segments", AsyncRecordView)
-    segments: AsyncRecordView[RecallFileSegment]
-    list_segments = awaited_method(SegmentOperations.list_segments)
-    list_segments_for_file = awaited_method(SegmentOperations.list_segments_for_file)
-    create_segment = awaited_method(SegmentOperations.create_segment)
-    delete_segment = awaited_method(SegmentOperations.delete_segment)
-    delete_segments_for_file = awaited_method(SegmentOperations.delete_segments_for_file)
-    clear_segments = awaited_method(SegmentOperations.clear_segments)
+    async def copy(self) -> dict[str, R]:
+        """Return all records by id, oldest first, as they are now."""
+        records: dict[str, R] = await self._run(self._operations.where())
+        return records
+
+    async def count(self) -> int:
+        """Count the records."""
+        count: int = await self._run(self._operations.count())
+        return count
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        for id in await self._run(self._operations.ids()):
+            yield id
+
+    def __repr__(self) -> str:
+        return f"<{self._operations.role} in the database>"

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
-from ...engine.operation import Operation, fetch
+from ...engine.operation import Batch, Operation
 from ...families.memories.arguments import check_count
 from ...families.memories.vectors.matrix import Matrix
-from .operations import MemuStore, RecordOperations, text_of
+from . import statements
+from .operations import RecordOperations, Where, text_of
 from .records import Resource, WorkspaceResource
 from .searching import query_of
 
-R = TypeVar("R", bound=WorkspaceResource)
 
+class ResourceOperations(RecordOperations[Resource]):
+    """Operations on memU's resources: the files and conversations that items come from."""
 
-class AnyResourceOperations(RecordOperations[R]):
-    """Operations on resources that both of memU's protocols have."""
+    role, noun, record = "resources", "Resource", Resource
+    view: ClassVar[str] = "resources"
 
-    def list_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, R]]:
+    def list_resources(self, where: Where = None) -> Operation[dict[str, Resource]]:
         """Return the resources that a filter selects, by id, oldest first.
 
         Args:
@@ -29,24 +30,9 @@ class AnyResourceOperations(RecordOperations[R]):
         """
         return (yield from self.where(where))
 
-    def clear_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, R]]:
-        """Delete the resources that a filter selects, with their items; returns the resources.
-
-        Args:
-            where: See `list_resources`.
-        """
+    def clear_resources(self, where: Where = None) -> Operation[dict[str, Resource]]:
+        """Delete the resources that a filter selects, with their items; return the resources."""
         return (yield from self.clear(where))
-
-
-class ResourceOperations(AnyResourceOperations[Resource]):
-    """Operations on memU's resources: the files and conversations that items come from.
-
-    Args:
-        store: The store.
-    """
-
-    def __init__(self, store: MemuStore) -> None:
-        super().__init__(store, "resources", Resource)
 
     def create_resource(
         self,
@@ -71,28 +57,32 @@ class ResourceOperations(AnyResourceOperations[Resource]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        return (
-            yield from self.create(
-                self.store.scope.params(user_data),
-                embedding,
-                url=text_of("url", url),
-                modality=text_of("modality", modality),
-                local_path=text_of("local_path", local_path),
-                caption=text_of("caption", caption, optional=True),
-                track=None,
-            )
-        )
+        given = {"url": url, "modality": modality, "local_path": local_path}
+        texts = {field: text_of(field, text) for field, text in given.items()}
+        texts["caption"] = text_of("caption", caption, optional=True)
+        return (yield from self.create(user_data, embedding, **texts, track=None))
 
 
-class WorkspaceResourceOperations(AnyResourceOperations[WorkspaceResource]):
-    """Operations on memu-cli's resources: the files of a workspace.
+class WorkspaceResourceOperations(RecordOperations[WorkspaceResource]):
+    """Operations on memu-cli's resources: the files of a workspace."""
 
-    Args:
-        store: The store.
-    """
+    role, noun, record = "resources", "Resource", WorkspaceResource
+    view: ClassVar[str] = "resources"
 
-    def __init__(self, store: MemuStore) -> None:
-        super().__init__(store, "resources", WorkspaceResource)
+    def list_resources(self, where: Where = None) -> Operation[dict[str, WorkspaceResource]]:
+        """Return the resources that a filter selects, by id, oldest first.
+
+        Args:
+            where: ``field`` or ``field__in``, of the resource or its scope; None selects all.
+
+        Raises:
+            InvalidInput: The filter has an unknown field; a ValueError too.
+        """
+        return (yield from self.where(where))
+
+    def clear_resources(self, where: Where = None) -> Operation[dict[str, WorkspaceResource]]:
+        """Delete the resources that a filter selects, with their items; return the resources."""
+        return (yield from self.clear(where))
 
     def create_resource(
         self,
@@ -117,28 +107,17 @@ class WorkspaceResourceOperations(AnyResourceOperations[WorkspaceResource]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        return (
-            yield from self.create(
-                self.store.scope.params(user_data),
-                embedding,
-                url=text_of("url", url),
-                modality="",
-                local_path=text_of("local_path", local_path),
-                caption=text_of("caption", caption, optional=True),
-                track=text_of("track", track, optional=True),
-            )
-        )
+        texts = {"url": text_of("url", url), "modality": "", "local_path": text_of("local_path", local_path)}
+        for field, text in (("caption", caption), ("track", track)):
+            texts[field] = text_of(field, text, optional=True)
+        return (yield from self.create(user_data, embedding, **texts))
 
     def delete_resource(self, resource_id: str) -> Operation[None]:
-        """Delete a resource, if it exists. One round trip.
-
-        Args:
-            resource_id: The resource's id.
-        """
+        """Delete a resource, if it exists. One round trip."""
         yield from self.delete("resource_id", resource_id)
 
     def vector_search_resources(
-        self, query_vec: list[float], top_k: int, where: Mapping[str, Any] | None = None
+        self, query_vec: list[float], top_k: int, where: Where = None
     ) -> Operation[list[tuple[str, float]]]:
         """Return the ids of the resources nearest to a query, with their cosines, best first. One round trip.
 
@@ -153,12 +132,12 @@ class WorkspaceResourceOperations(AnyResourceOperations[WorkspaceResource]):
             InvalidInput: The query is not an embedding, or the filter has an unknown field.
         """
         wanted = check_count(top_k, "top_k", -(2**31))
-        condition = self.store.scope.condition(self.role, where)
+        conditions = self.conditions(where)
         query = query_of(query_vec)
         if query is None or wanted < 1:
             return []
         dims = len(query.values)
-        rows = yield from fetch(self.store.sql.with_embedding(self.role, self.tenant, dims, condition))
+        (found,) = yield Batch.of(self.records.make(statements.RESOURCE_EMBEDDINGS, conditions, dims=dims))
         matrix: Matrix[str] = Matrix(dims)
-        matrix.fill((row.id, row.embedding) for row in rows)
+        matrix.fill((id, embedding) for id, embedding, _ in self.seals.fit_embeddings(found.rows))
         return matrix.best(query, wanted, undefined=0.0)

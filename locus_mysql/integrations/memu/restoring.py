@@ -7,15 +7,16 @@ from datetime import datetime
 from typing import Any, TypeAlias, cast
 
 from ...dialect import Statement
-from ...dialect.memu.record_filters import RecordFilter, equals
-from ...dialect.memu.tables import CORE
 from ...dialect.statement import Param
 from ...engine.operation import Batch, Operation, Outdated
 from ...errors import InvalidInput
-from .embeddings import encode_embedding
-from .fields import time_field
+from . import statements
 from .items import encode_extra, hash_of, vector_columns
 from .operations import UNIQUE, MemuStore, text_of
+from .records import encode_embedding
+from .scope import time_field
+from .statements import equals
+from .tables import CORE
 
 #: A record, or its fields by their names.
 AnyRecord: TypeAlias = object
@@ -34,10 +35,6 @@ _MISSING = {("resources", "modality"): "", ("recall_files", "track"): "memory", 
 
 class MemuOperations(MemuStore):
     """The operations that the repositories share, and those that no repository has."""
-
-    def load_existing(self) -> Operation[None]:
-        """Create or check the tables now, not at the first call. There is nothing to load."""
-        yield from self.check()
 
     def restore(
         self,
@@ -82,28 +79,36 @@ class MemuOperations(MemuStore):
             yield from self._insert(rows, hashed)
         renamed = yield from self._other_ids("categories", rows["categories"])
         renamed |= yield from self._other_ids("recall_files", rows["recall_files"])
-        links: list[Statement | tuple[Statement, ...]] = [self._link(record, renamed) for record in relations]
-        parts = [self._segment(record, renamed) for record in segments]
-        links += [self.sql.insert_or_keep("segments", values) for values in parts]
-        if parts:
-            links.append(self.sql.guard_own("segments", self.tenant, _ids(parts)))
+        linked = [self._renamed("links", "category_id", record, renamed) for record in relations]
+        parts = [self._renamed("segments", "recall_file_id", record, renamed) for record in segments]
+        links = [self.records["links"].insert(values, declared=statements.LINK) for values in linked]
+        links += [self.records["segments"].insert(values, statements.KEEP) for values in parts]
+        links += self._guard("segments", parts)
         if links:
             yield from self._write_all(*links)
         return renamed
 
     def _insert(self, rows: Mapping[str, Sequence[dict[str, Param]]], hashed: Sequence[str]) -> Operation[None]:
         """Insert records whose ids are not stored, in one transaction."""
-        steps: list[Statement | tuple[Statement, ...]] = [
-            self.sql.insert_or_keep(role, values)
-            for role in ("resources", "categories", "recall_files")
+        steps = [
+            self.records[role].insert(
+                self.sealed(role, values), statements.KEEP, statements.RESTORED if role == "items" else {}
+            )
+            for role in ("resources", "categories", "recall_files", "items")
             for values in rows[role]
         ]
-        steps += [self.sql.restore_item(values) for values in rows["items"]]
-        steps.append(self.sql.restore_hashes(self.tenant, hashed))
-        steps += [self.sql.guard_own(role, self.tenant, _ids(given)) for role, given in rows.items() if given]
+        if hashed:
+            steps.append(self.records["items"].make(statements.RESTORE_HASHES, ids=[*hashed]))
+        for role, given in rows.items():
+            steps += self._guard(role, given)
         yield from self._write_all(*steps)
 
-    def _write_all(self, *steps: Statement | tuple[Statement, ...]) -> Operation[None]:
+    def _guard(self, role: str, rows: Sequence[Mapping[str, Param]]) -> list[Statement]:
+        """Return a guard that none of these ids belongs to another tenant; none if there are no rows."""
+        ids = sorted({cast(str, values["id"]) for values in rows})
+        return [self.records[role].make(statements.GUARD_OWN, ids=ids)] if ids else []
+
+    def _write_all(self, *steps: Statement) -> Operation[None]:
         try:
             yield from self.write(*steps)
         except Outdated:
@@ -116,24 +121,19 @@ class MemuOperations(MemuStore):
         """Return the stored ids of records that have another id in the store, by the given ids."""
         queries = {}
         for values in rows:
-            unique = [equals(name, values[name]) for name in UNIQUE if name in values]
-            queries[cast(str, values["id"])] = self.sql.ids(role, self.tenant, RecordFilter.all(unique))
+            unique = equals(**{name: values[name] for name in UNIQUE if name in values})
+            queries[cast(str, values["id"])] = self.records[role].make(statements.AGES, unique)
         if not queries:
             return {}
         results = yield Batch(tuple(queries.values()), atomic=False)
         found = {id: results.row(query) for id, query in queries.items()}
         return {id: stored.id for id, stored in found.items() if stored is not None and stored.id != id}
 
-    def _link(self, record: AnyRecord, renamed: Mapping[str, str]) -> tuple[Statement, Statement]:
-        values = self._columns("links", record)
-        category = cast(str, values["category_id"])
-        values["category_id"] = renamed.get(category, category)
-        return self.sql.link(values, tuple(self.scope.fields))
-
-    def _segment(self, record: AnyRecord, renamed: Mapping[str, str]) -> dict[str, Param]:
-        values = self._columns("segments", record)
-        file_id = cast(str, values["recall_file_id"])
-        return {**values, "recall_file_id": renamed.get(file_id, file_id)}
+    def _renamed(self, role: str, field: str, record: AnyRecord, renamed: Mapping[str, str]) -> dict[str, Param]:
+        """Return the sealed columns of a record that refers to another one, by the id under which that is stored."""
+        values = self._columns(role, record)
+        id = cast(str, values[field])
+        return self.sealed(role, {**values, field: renamed.get(id, id)})
 
     def _columns(self, role: str, record: AnyRecord) -> dict[str, Param]:
         """Return the columns of a record."""
@@ -156,10 +156,6 @@ class MemuOperations(MemuStore):
         if role == "items":
             values |= {"locus_hash": None, **vector_columns(cast(bytes | None, values["embedding"]))}
         return values
-
-
-def _ids(rows: Sequence[Mapping[str, Param]]) -> list[str]:
-    return sorted({cast(str, values["id"]) for values in rows})
 
 
 def fields_of(record: AnyRecord) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from operator import xor
 from typing import Any
 
-from ...dialect.memu.record_filters import RecordFilter
-from ...dialect.memu.statements import MemuStatements
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import InvalidInput
 from ...families.memories.vectors.coding import decode_vector
@@ -19,7 +18,10 @@ from ...families.memories.vectors.matrix import Matrix
 from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
 from ...families.memories.vectors.scoring import QueryVector
 from ...runtime.lru_cache import LRUCache
-from .embeddings import encode_embedding
+from . import statements
+from .records import encode_embedding
+from .seals import RecordSeals
+from .statements import Condition, Filter, MarkRow, Records
 
 #: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.
 FINGERPRINTED = 500
@@ -63,18 +65,18 @@ class SearchingOperations:
     """Ranks items by their embeddings.
 
     Args:
-        sql: The statements.
-        tenant: The tenant.
+        records: Makes statements about items.
+        seals: The seals of items. Those whose embedding or scope does not fit are left out.
         cache: Embeddings of repeated searches.
     """
 
-    def __init__(self, sql: MemuStatements, tenant: str, cache: LRUCache[KnownEmbeddings]) -> None:
-        self._sql = sql
-        self._tenant = tenant
+    def __init__(self, records: Records, seals: RecordSeals, cache: LRUCache[KnownEmbeddings]) -> None:
+        self._records = records
+        self._seals = seals
         self._cache = cache
 
     def nearest(
-        self, query: QueryVector, condition: RecordFilter, wanted: int, recency_decay_days: float | None = None
+        self, query: QueryVector, conditions: Filter, wanted: int, recency_decay_days: float | None = None
     ) -> Operation[list[tuple[str, float]]]:
         """Return the nearest items that match a filter, with their cosines, best first.
 
@@ -82,42 +84,59 @@ class SearchingOperations:
 
         Args:
             query: The embedding to compare with.
-            condition: The filter.
+            conditions: The filter.
             wanted: The maximum number of items to return.
             recency_decay_days: If given, the cosines are multiplied by memU's factors of salience.
         """
-        key = len(query.values), condition
-        known, salience = self._cache.get(key), recency_decay_days is not None
-        if known is not None and not salience and len(known.marks) >= FINGERPRINTED:
-            (found,) = yield from fetch(self._sql.fingerprint(self._tenant, *key))
+        dims = len(query.values)
+        key = dims, conditions
+        known, make = self._cache.get(key), self._records.make
+        if known is not None and recency_decay_days is None and len(known.marks) >= FINGERPRINTED:
+            (found,) = yield from fetch(make(statements.FINGERPRINT, conditions, dims=dims))
             if (found.total, int(found.xor), int(found.sum)) == known.fingerprint:
                 return known.matrix.best(query, wanted, undefined=0.0)
-        marks = self._sql.marks(self._tenant, *key, embeddings=known is None, salience=salience)
-        clock = self._sql.now()
-        results = yield Batch((clock, marks), atomic=False)
-        rows = [row for row in results.rows(marks) if row.mark is not None]  # None: another program wrote the row
-        found_marks = {row.id: row.mark for row in rows if row.mark is not None}
+        clock, fresh = make(statements.SERVER_TIME), dict[str, tuple[int, bytes]]()
+        pieces = statements.NO_SALIENCE if recency_decay_days is None else statements.SALIENCE
+        if known is None:
+            reading = make(statements.ITEM_EMBEDDINGS, conditions, pieces=pieces, dims=dims)
+            results = yield Batch((clock, reading), atomic=False)
+            marks, fresh = self._fitting(results.of(reading).rows)
+        else:
+            listing = make(statements.MARKS, conditions, pieces=pieces, dims=dims)
+            results = yield Batch((clock, listing), atomic=False)
+            marks = results.rows(listing)
+        found_marks = {row.id: row.mark for row in marks if row.mark is not None}  # None: another program wrote the row
         if known is None or known.marks != found_marks:
-            fresh = {row.id: (row.mark or 0, row.embedding or b"") for row in rows}
             if known is not None:
-                old = known.marks
-                fresh = yield from self._read(*key, [id for id, mark in found_marks.items() if old.get(id) != mark])
-            known = _changed(known, key[0], found_marks, fresh)
+                changed = [id for id, mark in found_marks.items() if known.marks.get(id) != mark]
+                fresh = yield from self._read(dims, changed)
+            known = _changed(known, dims, found_marks, fresh)
             self._cache.put(key, known, known.matrix.size_bytes)
         factors: dict[str, float] | None = None
         if recency_decay_days is not None:
             ((time,),) = results.rows(clock)
             now, days = time.replace(tzinfo=UTC), min(recency_decay_days, LONGEST_DECAY_DAYS)
-            factors = {row.id: salience_factor(row.count_json, row.reinforced_at_json, now, days) for row in rows}
+            factors = {row.id: salience_factor(row.count_json, row.reinforced_at_json, now, days) for row in marks}
         return known.matrix.best(query, wanted, factors, undefined=0.0)
 
-    def _read(self, dims: int, condition: RecordFilter, ids: list[str]) -> Operation[dict[str, tuple[int, bytes]]]:
+    def _read(self, dims: int, ids: list[str]) -> Operation[dict[str, tuple[int, bytes]]]:
         """Return the embeddings of some items with their marks."""
         if not ids:
             return {}
-        queries = self._sql.embeddings(self._tenant, dims, ids)
+        at_once = statements.IDS_PER_STATEMENT
+        portions = [(Condition("id", tuple(ids[start : start + at_once])),) for start in range(0, len(ids), at_once)]
+        queries = tuple(
+            self._records.make(statements.ITEM_EMBEDDINGS, portion, pieces=statements.NO_SALIENCE, dims=dims)
+            for portion in portions
+        )
         results = yield Batch(queries, atomic=False)
-        return {row.id: (row.mark, row.embedding) for query in queries for row in results.rows(query)}
+        return self._fitting([row for query in queries for row in results.of(query).rows])[1]
+
+    def _fitting(self, rows: Iterable[Sequence[Any]]) -> tuple[list[MarkRow], dict[str, tuple[int, bytes]]]:
+        """Return the marks of the items that fit their seals, and their embeddings with these marks."""
+        found = [(MarkRow(id, *rest), embedding) for id, embedding, rest in self._seals.fit_embeddings(rows)]
+        embeddings = {row.id: (row.mark, embedding) for row, embedding in found if row.mark is not None}
+        return [row for row, _ in found], embeddings
 
 
 def _changed(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from ...config import MySQLConfig
-from ...dialect.memu.record_filters import is_one_of, page_after
-from ...dialect.memu.tables import CORE, kind_of, table_names
 from ...dialect.structure import describe_columns
 from ...engine.operation import Operation, fetch
 from ...errors import InvalidInput, StateTooLarge, UsageError
@@ -22,10 +20,12 @@ from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from .family import own_prefix
-from .operations import RecordOperations
-from .records import RECORDS, BaseRecord
+from .operations import reader
+from .records import BaseRecord
 from .restoring import MemuOperations
-from .scope_names import kinds_of, model_of, named, value_of
+from .scope import kinds_of, model_of, named, value_of
+from .statements import Condition, Page
+from .tables import CORE, kind_of, table_names
 
 #: The format in the first line.
 FORMAT = "locus-mysql memu 1"
@@ -57,7 +57,7 @@ class MemuMoving(MemuOperations):
 
     Args:
         config: The options.
-        scope: The fields of the user model; see `scope_names`.
+        scope: The fields of the user model; see `scope`.
 
     Raises:
         UsageError: A field cannot be a column, or there is no such kind of fields.
@@ -71,7 +71,7 @@ class MemuMoving(MemuOperations):
             raise UsageError(str(error)) from None
         self.scope_fields = tuple(self.kinds)
         self.names = table_names(self.config.table_prefix)
-        self.readers = {role: RecordOperations(self, role, RECORDS[role]) for role in _ROLES}
+        self.readers = {role: reader(self, role) for role in _ROLES}
 
     def accept(self, role: str, record: Mapping[str, Any]) -> None:
         """Check that a record can be stored.
@@ -115,7 +115,7 @@ class MemuTransfer:
         """Return the source that reads the records of a scope.
 
         Args:
-            scope: The fields of the user model, in the form of `scope_names`.
+            scope: The fields of the user model, as the command line has them.
             where: Values of some of these fields, which records must have; None for all records.
             others: Must be empty.
         """
@@ -150,7 +150,7 @@ class MemuSource:
     def __init__(self, config: MySQLConfig, scope: Sequence[str], where: Mapping[str, str]) -> None:
         self._operations = MemuMoving(config, scope)
         asked = self._operations.typed(where)
-        self._where = {role: self._operations.scope.condition(role, asked) for role in _ROLES}
+        self._where = {role: self._operations.scope.conditions(role, asked) for role in _ROLES}
         self.head = checksummed(
             {"format": FORMAT, "tenant": config.tenant, "scope": list(scope), "where": dict(sorted(where.items()))}
         )
@@ -178,12 +178,9 @@ class MemuSource:
         page = RecordPage()
         while kind < len(_ROLES):
             role = _ROLES[kind]
-            reading = self._operations.readers[role].find(
-                page_after(self._where[role], ("id",), None if id is None else (id,), limit)
-            )
-            found = await database.asynchronous.run(reading)
+            part = Page(("id",), None if id is None else (id,), limit)
+            found = await database.asynchronous.run(self._operations.readers[role].find(self._where[role], part))
             if found:
-                found.sort(key=lambda record: record.id)
                 page.records = [line_of(role, self._operations.fields_of(role, record)) for record in found]
                 page.last = (kind, found[-1].id)
                 return page
@@ -305,10 +302,8 @@ class MemuTarget:
         wanted = list(ids)
         if not wanted:
             return {}
-        found = await database.asynchronous.run(self._operations.readers[role].find(is_one_of("id", wanted)))
-        return {
-            record.id: _compared(role, self._operations.fields_of(role, record)) for record in cast(list[Any], found)
-        }
+        found = await database.asynchronous.run(self._operations.readers[role].find((Condition("id", tuple(wanted)),)))
+        return {record.id: _compared(role, self._operations.fields_of(role, record)) for record in found}
 
 
 def line_of(role: str, record: Mapping[str, Any]) -> bytes:

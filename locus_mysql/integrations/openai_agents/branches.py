@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from ...dialect.transcripts.reading import SeqRange
 from ...errors import CorruptCheckpoint
-from ...families.transcripts.records import Transcript
+from ...families.transcripts.records import SeqRange, Transcript
 
 #: The branch that every session has.
 MAIN = "main"

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple, cast
 from agents import TResponseInputItem
 
 from ...config import MySQLConfig
-from ...dialect.transcripts.reading import SeqRange
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import TranscriptOperations
-from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
 from .branches import MAIN, Branches, Pointer
 

@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from ...families.memories.family import MEMORIES
 from ...families.memories.puts import STORE_TTL, Put
-from ...families.memories.records import Hits, MemoryItem
+from ...families.memories.records import Hits
 from ...families.memories.vectors.coding import DIMENSIONS_LIMIT
-from ..json_responses import answer
+from ..bodies import answer
 from ..problems import not_found
-from ..routing import Endpoint
+from ..routing import Endpoints
 from ..services import services_of, tenant_of
 from .models import (
     Answer,
@@ -27,6 +27,7 @@ from .models import (
     Offset,
     QueryParameters,
     Time,
+    fields_of,
 )
 
 _LABEL = Annotated[str, Field(min_length=1, max_length=999, pattern=r"^[^\u0000]+$")]
@@ -231,6 +232,10 @@ class FoundItems(Answer):
     hits: list[Hit]
 
 
+ENDPOINTS = Endpoints(MEMORIES)
+
+
+@ENDPOINTS.add("PUT", "/memories/item", body=NewItem, answer=Version)
 def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
@@ -250,16 +255,18 @@ def put_item(request: Request) -> Response:
     return answer({"version": version})
 
 
+@ENDPOINTS.add("GET", "/memories/item", query=ItemQuery, answer=Item, without_tables="item")
 def get_item(request: Request) -> Response:
-    """Return the item under a key."""
+    """Get an item."""
     asked: ItemQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
     item = memories.get_item(asked.namespace, asked.key)
     if item is None:
         raise not_found("item")
-    return answer(_item(item))
+    return answer(fields_of(Item, item))
 
 
+@ENDPOINTS.add("DELETE", "/memories/item", query=ItemQuery, answer=Gone, without_tables="item")
 def delete_item(request: Request) -> Response:
     """Delete an item."""
     asked: ItemQuery = request.state.query
@@ -269,6 +276,7 @@ def delete_item(request: Request) -> Response:
     return answer({"deleted": True})
 
 
+@ENDPOINTS.add("POST", "/memories/batch", body=Batch, answer=Deleted)
 def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
@@ -277,15 +285,19 @@ def write_batch(request: Request) -> Response:
     return answer({"deleted": memories.write_batch([item.put() for item in wanted.items], gone)})
 
 
+@ENDPOINTS.add("GET", "/memories/keys", query=KeysQuery, answer=ItemKeys, without_tables={"keys": []})
 def list_keys(request: Request) -> Response:
-    """List the keys of a namespace."""
+    """List a namespace's keys."""
     asked: KeysQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
     return answer({"keys": memories.list_keys(asked.namespace, asked.limit, asked.offset)})
 
 
+@ENDPOINTS.add(
+    "GET", "/memories/namespaces", query=NamespacesQuery, answer=Namespaces, without_tables={"namespaces": []}
+)
 def list_namespaces(request: Request) -> Response:
-    """List the namespaces that contain items."""
+    """List namespaces."""
     asked: NamespacesQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
     found = memories.list_namespaces(
@@ -294,8 +306,9 @@ def list_namespaces(request: Request) -> Response:
     return answer({"namespaces": found})
 
 
+@ENDPOINTS.add("POST", "/memories/search", access="read", body=Search, answer=FoundItems, without_tables={"hits": []})
 def search(request: Request) -> Response:
-    """Find items by field, by word and by meaning."""
+    """Find items."""
     asked: Search = request.state.body
     memories = services_of(request).memories(tenant_of(request))
     hits: Hits = memories.search(
@@ -308,92 +321,4 @@ def search(request: Request) -> Response:
         offset=asked.offset,
         only_here=asked.only_here,
     )
-    return answer({"hits": [{"item": _item(hit.item), "score": hit.score} for hit in hits]})
-
-
-def _item(item: MemoryItem) -> dict[str, Any]:
-    return {
-        "namespace": item.namespace,
-        "key": item.key,
-        "value": item.value,
-        "metadata": item.metadata,
-        "version": item.version,
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
-        "expires_at": item.expires_at,
-    }
-
-
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/memories/item",
-        get_item,
-        summary="Get an item",
-        query=ItemQuery,
-        answer=Item,
-        family=MEMORIES,
-        without_tables="item",
-    ),
-    Endpoint(
-        "PUT",
-        "/memories/item",
-        put_item,
-        access="write",
-        summary="Write an item",
-        body=NewItem,
-        answer=Version,
-        family=MEMORIES,
-    ),
-    Endpoint(
-        "DELETE",
-        "/memories/item",
-        delete_item,
-        access="write",
-        summary="Delete an item",
-        query=ItemQuery,
-        answer=Gone,
-        family=MEMORIES,
-        without_tables="item",
-    ),
-    Endpoint(
-        "POST",
-        "/memories/batch",
-        write_batch,
-        access="write",
-        summary="Write and delete items, all or none",
-        body=Batch,
-        answer=Deleted,
-        family=MEMORIES,
-    ),
-    Endpoint(
-        "GET",
-        "/memories/keys",
-        list_keys,
-        summary="List a namespace's keys",
-        query=KeysQuery,
-        answer=ItemKeys,
-        family=MEMORIES,
-        without_tables={"keys": []},
-    ),
-    Endpoint(
-        "GET",
-        "/memories/namespaces",
-        list_namespaces,
-        summary="List namespaces",
-        query=NamespacesQuery,
-        answer=Namespaces,
-        family=MEMORIES,
-        without_tables={"namespaces": []},
-    ),
-    Endpoint(
-        "POST",
-        "/memories/search",
-        search,
-        summary="Find items",
-        body=Search,
-        answer=FoundItems,
-        family=MEMORIES,
-        without_tables={"hits": []},
-    ),
-)
+    return answer({"hits": [{"item": fields_of(Item, hit.item), "score": hit.score} for hit in hits]})

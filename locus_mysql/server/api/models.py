@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -59,6 +60,12 @@ class Answer(BaseModel):
     """Base of answers."""
 
     model_config = ConfigDict(frozen=True)
+
+
+def fields_of(model: type[Answer], record: object) -> dict[str, Any]:
+    """Return the fields of an answer: of a record, the attributes or entries of the same names."""
+    values = record if isinstance(record, Mapping) else {name: getattr(record, name) for name in model.model_fields}
+    return {name: values[name] for name in model.model_fields}
 
 
 class Gone(Answer):

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ... import __version__
-from ..json_responses import answer_text
+from ..bodies import answer_text
 from ..limits import Limits
 from ..routing import Endpoint
 from .models import WITHOUT_NUL

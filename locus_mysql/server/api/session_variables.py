@@ -11,9 +11,9 @@ from starlette.responses import Response
 from ...families.working.calls import INT_LEAST, INT_MOST
 from ...families.working.family import WORKING
 from ...families.working.values import MISSING
-from ..json_responses import answer
+from ..bodies import answer
 from ..problems import not_found
-from ..routing import Endpoint
+from ..routing import Endpoints
 from .models import WITHOUT_NUL, Answer, Body, Deleted, Gone, Json, QueryParameters
 from .sessions import SESSION, TTL, BeginsQuery, Done, session_of
 
@@ -106,19 +106,25 @@ class TimeToLive(Answer):
     ]
 
 
+ENDPOINTS = Endpoints(WORKING)
+
+
+@ENDPOINTS.add("GET", f"{SESSION}/keys", query=VariablesQuery, answer=VariableKeys, without_tables={"keys": []})
 def list_keys(request: Request) -> Response:
-    """List the keys of a session's variables."""
+    """List keys of variables."""
     asked: VariablesQuery = request.state.query
     session = session_of(request)
     return answer({"keys": session.list_keys(asked.pattern)})
 
 
+@ENDPOINTS.add("GET", f"{SESSION}/variables", answer=Variables, without_tables={"variables": {}})
 def get_variables(request: Request) -> Response:
-    """Return all variables of a session."""
+    """Get all variables."""
     session = session_of(request)
     return answer({"variables": session.get_all()})
 
 
+@ENDPOINTS.add("PUT", f"{SESSION}/variables", query=BeginsQuery, body=NewVariables, answer=Done)
 def set_variables(request: Request) -> Response:
     """Set variables, all or none."""
     wanted: NewVariables = request.state.body
@@ -127,14 +133,16 @@ def set_variables(request: Request) -> Response:
     return answer({"ok": True})
 
 
+@ENDPOINTS.add("DELETE", f"{SESSION}/variables", answer=Deleted, without_tables={"deleted": 0})
 def clear_variables(request: Request) -> Response:
-    """Delete all variables of a session."""
+    """Delete all variables."""
     session = session_of(request)
     return answer({"deleted": session.clear()})
 
 
+@ENDPOINTS.add("GET", _VARIABLE, answer=Variable, without_tables="variable")
 def get_variable(request: Request) -> Response:
-    """Return the value of a variable."""
+    """Get a variable."""
     session, key = session_of(request), request.path_params["key"]
     value = session.get(key, MISSING)
     if value is MISSING:
@@ -142,6 +150,7 @@ def get_variable(request: Request) -> Response:
     return answer({"value": value})
 
 
+@ENDPOINTS.add("PUT", _VARIABLE, query=BeginsQuery, body=NewVariable, answer=Done)
 def set_variable(request: Request) -> Response:
     """Set a variable."""
     wanted: NewVariable = request.state.body
@@ -150,6 +159,7 @@ def set_variable(request: Request) -> Response:
     return answer({"ok": True})
 
 
+@ENDPOINTS.add("DELETE", _VARIABLE, answer=Gone, without_tables="variable")
 def delete_variable(request: Request) -> Response:
     """Delete a variable."""
     session, key = session_of(request), request.path_params["key"]
@@ -158,131 +168,25 @@ def delete_variable(request: Request) -> Response:
     return answer({"deleted": True})
 
 
+@ENDPOINTS.add("GET", f"{_VARIABLE}/ttl", answer=TimeToLive, without_tables={"expires_in_s": None})
 def get_ttl(request: Request) -> Response:
-    """Return the remaining time to live of a variable."""
+    """Get a variable's remaining time to live."""
     session, key = session_of(request), request.path_params["key"]
     return answer({"expires_in_s": session.ttl(key)})
 
 
+@ENDPOINTS.add("POST", f"{_VARIABLE}/increment", query=BeginsQuery, body=Increment, answer=Sum)
 def increment(request: Request) -> Response:
-    """Add to a whole number."""
+    """Add to a whole number; a missing variable counts as 0."""
     wanted: Increment = request.state.body
     session = session_of(request)
     return answer({"value": session.increment(request.path_params["key"], wanted.by)})
 
 
+@ENDPOINTS.add("POST", f"{_VARIABLE}/compare-and-set", query=BeginsQuery, body=CompareAndSet, answer=WasSet)
 def compare_and_set(request: Request) -> Response:
     """Set a variable if it has the expected value."""
     wanted: CompareAndSet = request.state.body
     expected: Any = wanted.expected if "expected" in wanted.model_fields_set else MISSING
     session = session_of(request)
     return answer({"set": session.compare_and_set(request.path_params["key"], expected, wanted.value)})
-
-
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        f"{SESSION}/keys",
-        list_keys,
-        "read",
-        "List keys of variables",
-        query=VariablesQuery,
-        answer=VariableKeys,
-        family=WORKING,
-        without_tables={"keys": []},
-    ),
-    Endpoint(
-        "GET",
-        f"{SESSION}/variables",
-        get_variables,
-        "read",
-        "Get all variables",
-        answer=Variables,
-        family=WORKING,
-        without_tables={"variables": {}},
-    ),
-    Endpoint(
-        "PUT",
-        f"{SESSION}/variables",
-        set_variables,
-        "write",
-        "Set variables, all or none",
-        query=BeginsQuery,
-        body=NewVariables,
-        answer=Done,
-        family=WORKING,
-    ),
-    Endpoint(
-        "DELETE",
-        f"{SESSION}/variables",
-        clear_variables,
-        "write",
-        "Delete all variables",
-        answer=Deleted,
-        family=WORKING,
-        without_tables={"deleted": 0},
-    ),
-    Endpoint(
-        "GET",
-        _VARIABLE,
-        get_variable,
-        "read",
-        "Get a variable",
-        answer=Variable,
-        family=WORKING,
-        without_tables="variable",
-    ),
-    Endpoint(
-        "PUT",
-        _VARIABLE,
-        set_variable,
-        "write",
-        "Set a variable",
-        query=BeginsQuery,
-        body=NewVariable,
-        answer=Done,
-        family=WORKING,
-    ),
-    Endpoint(
-        "DELETE",
-        _VARIABLE,
-        delete_variable,
-        "write",
-        "Delete a variable",
-        answer=Gone,
-        family=WORKING,
-        without_tables="variable",
-    ),
-    Endpoint(
-        "GET",
-        f"{_VARIABLE}/ttl",
-        get_ttl,
-        "read",
-        "Get a variable's remaining time to live",
-        answer=TimeToLive,
-        family=WORKING,
-        without_tables={"expires_in_s": None},
-    ),
-    Endpoint(
-        "POST",
-        f"{_VARIABLE}/increment",
-        increment,
-        "write",
-        "Add to a whole number; a missing variable counts as 0",
-        query=BeginsQuery,
-        body=Increment,
-        answer=Sum,
-        family=WORKING,
-    ),
-    Endpoint(
-        "POST",
-        f"{_VARIABLE}/compare-and-set",
-        compare_and_set,
-        "write",
-        "Set a variable if it has the expected value",
-        query=BeginsQuery,
-        body=CompareAndSet,
-        answer=WasSet,
-        family=WORKING,
-    ),
-)

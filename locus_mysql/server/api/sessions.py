@@ -1,4 +1,4 @@
-"""Endpoints of working memory's sessions: list, describe, end and extend them.
+"""Endpoints of working memory's sessions: their lives, task states, notes and checkpoints.
 
 A session begins with the first write to it; an unknown session reads as empty. Reads over HTTP do not extend a
 session's life, as a token for reading changes nothing; writes and ``touch`` do.
@@ -13,13 +13,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...families.working.family import WORKING
+from ...families.working.records import TaskState
 from ...families.working.store import SyncWorkingMemory
 from ...families.working.values import TTL_LIMIT_S
-from ..json_responses import answer
+from ..bodies import answer
 from ..problems import not_found
-from ..routing import Endpoint
+from ..routing import Endpoints
 from ..services import services_of, tenant_of
-from .models import Answer, Body, Cursor, Gone, Limit, NextCursor, QueryParameters, SessionId, Time
+from .models import (
+    Answer,
+    Body,
+    CheckpointId,
+    Cursor,
+    Deleted,
+    Gone,
+    Limit,
+    NextCursor,
+    QueryParameters,
+    SessionId,
+    Time,
+    fields_of,
+)
 
 #: The path of a session.
 SESSION = "/sessions/{session_id}"
@@ -106,8 +120,17 @@ def session_of(request: Request) -> SyncWorkingMemory:
     return services_of(request).working(tenant_of(request), request.path_params["session_id"], ttl_seconds)
 
 
+#: The content of a session that has not begun.
+NO_SESSION = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
+
+ENDPOINTS = Endpoints(WORKING)
+
+
+@ENDPOINTS.add(
+    "GET", "/sessions", query=SessionsQuery, answer=Sessions, without_tables={"sessions": [], "cursor": None}
+)
 def list_sessions(request: Request) -> Response:
-    """List the caller's sessions, by pages."""
+    """List sessions."""
     asked: SessionsQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     page = inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
@@ -125,29 +148,23 @@ def list_sessions(request: Request) -> Response:
     return answer({"sessions": listed, "cursor": page.cursor})
 
 
+@ENDPOINTS.add("GET", SESSION, answer=Session, without_tables=NO_SESSION)
 def get_session(request: Request) -> Response:
-    """What a session holds."""
+    """Describe a session."""
     session = session_of(request)
-    stats = session.stats()
-    return answer(
-        {
-            "keys": stats.keys,
-            "size_bytes": stats.size_bytes,
-            "scratchpad_entries": stats.scratchpad_entries,
-            "checkpoints": stats.checkpoints,
-            "expires_in_s": stats.expires_in_s,
-        }
-    )
+    return answer(fields_of(Session, session.stats()))
 
 
+@ENDPOINTS.add("DELETE", SESSION, answer=Gone, without_tables="session")
 def end_session(request: Request) -> Response:
-    """Remove a session."""
+    """End a session and delete its content."""
     session = session_of(request)
     if not session.end():
         raise not_found("session")
     return answer({"deleted": True})
 
 
+@ENDPOINTS.add("POST", f"{SESSION}/touch", body=Touch, answer=Touched, without_tables={"touched": False})
 def touch_session(request: Request) -> Response:
     """Restart a session's time to live."""
     wanted: Touch = request.state.body
@@ -155,51 +172,144 @@ def touch_session(request: Request) -> Response:
     return answer({"touched": session.touch(wanted.ttl_seconds)})
 
 
-#: The content of a session that has not begun.
-NO_SESSION = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
+class ScratchpadQuery(QueryParameters):
+    """The query that selects notes."""
+
+    last: Annotated[int | None, Field(ge=0, le=2**31, description="Only this many of the newest notes.")] = None
 
 
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/sessions",
-        list_sessions,
-        "read",
-        "List sessions",
-        query=SessionsQuery,
-        answer=Sessions,
-        family=WORKING,
-        without_tables={"sessions": [], "cursor": None},
-    ),
-    Endpoint(
-        "GET",
-        SESSION,
-        get_session,
-        "read",
-        "Describe a session",
-        answer=Session,
-        family=WORKING,
-        without_tables=NO_SESSION,
-    ),
-    Endpoint(
-        "DELETE",
-        SESSION,
-        end_session,
-        "write",
-        "End a session and delete its content",
-        answer=Gone,
-        family=WORKING,
-        without_tables="session",
-    ),
-    Endpoint(
-        "POST",
-        f"{SESSION}/touch",
-        touch_session,
-        "write",
-        "Restart a session's time to live",
-        body=Touch,
-        answer=Touched,
-        family=WORKING,
-        without_tables={"touched": False},
-    ),
-)
+class Scratchpad(Answer):
+    """Notes, oldest first."""
+
+    notes: list[str]
+
+
+class Note(Body):
+    """A note to append."""
+
+    content: str
+
+
+@ENDPOINTS.add("GET", f"{SESSION}/task", answer=TaskState, without_tables="task state")
+def get_task(request: Request) -> Response:
+    """Get the state of the task."""
+    session = session_of(request)
+    task: TaskState | None = session.get_task_state()
+    if task is None:
+        raise not_found("task state")
+    return answer(task)
+
+
+@ENDPOINTS.add("PUT", f"{SESSION}/task", query=BeginsQuery, body=TaskState, answer=Done)
+def set_task(request: Request) -> Response:
+    """Set the state of the task."""
+    session = session_of(request)
+    session.set_task_state(request.state.body)
+    return answer({"ok": True})
+
+
+@ENDPOINTS.add("DELETE", f"{SESSION}/task", answer=Gone, without_tables="task state")
+def delete_task(request: Request) -> Response:
+    """Remove the state of the task."""
+    session = session_of(request)
+    if session.get_task_state() is not None:
+        session.set_task_state(None)
+        return answer({"deleted": True})
+    raise not_found("task state")
+
+
+@ENDPOINTS.add("GET", f"{SESSION}/scratchpad", query=ScratchpadQuery, answer=Scratchpad, without_tables={"notes": []})
+def get_scratchpad(request: Request) -> Response:
+    """Get the notes."""
+    asked: ScratchpadQuery = request.state.query
+    session = session_of(request)
+    return answer({"notes": session.get_scratchpad(asked.last)})
+
+
+@ENDPOINTS.add("POST", f"{SESSION}/scratchpad", query=BeginsQuery, body=Note, answer=Done)
+def append_scratchpad(request: Request) -> Response:
+    """Add a note."""
+    wanted: Note = request.state.body
+    session = session_of(request)
+    session.append_scratchpad(wanted.content)
+    return answer({"ok": True})
+
+
+@ENDPOINTS.add("DELETE", f"{SESSION}/scratchpad", answer=Deleted, without_tables={"deleted": 0})
+def clear_scratchpad(request: Request) -> Response:
+    """Remove all notes."""
+    session = session_of(request)
+    return answer({"deleted": session.clear_scratchpad()})
+
+
+_CHECKPOINT = f"{SESSION}/checkpoints/{{checkpoint_id}}"
+
+
+class NewSessionCheckpoint(Body):
+    """A checkpoint to create of the session."""
+
+    label: Annotated[str | None, Field(max_length=1_000, description="A label for the checkpoint.")] = None
+
+
+class CheckpointMade(Answer):
+    """The id of a checkpoint."""
+
+    checkpoint_id: CheckpointId
+
+
+class Restored(Answer):
+    """The checkpoint of the state before the restore."""
+
+    undo_id: Annotated[
+        CheckpointId,
+        Field(description="A checkpoint of the session before the restore; restoring it undoes this restore."),
+    ]
+
+
+class SessionCheckpoint(Answer):
+    """A checkpoint of a session."""
+
+    checkpoint_id: CheckpointId
+    label: str | None
+    created_at: Time
+    keys: Annotated[int, Field(ge=0, description="The number of variables in it.")]
+    scratchpad_entries: Annotated[int, Field(ge=0, description="The number of notes in it.")]
+    size_bytes: Annotated[int, Field(ge=0, description="The size of the session then, in bytes.")]
+
+
+class SessionCheckpoints(Answer):
+    """Checkpoints, newest first."""
+
+    checkpoints: list[SessionCheckpoint]
+
+
+@ENDPOINTS.add("GET", f"{SESSION}/checkpoints", answer=SessionCheckpoints, without_tables={"checkpoints": []})
+def list_checkpoints(request: Request) -> Response:
+    """List a session's checkpoints."""
+    session = session_of(request)
+    found = session.list_checkpoints()
+    return answer({"checkpoints": found})
+
+
+@ENDPOINTS.add("POST", f"{SESSION}/checkpoints", query=BeginsQuery, body=NewSessionCheckpoint, answer=CheckpointMade)
+def create_checkpoint(request: Request) -> Response:
+    """Create a checkpoint of a session."""
+    wanted: NewSessionCheckpoint = request.state.body
+    session = session_of(request)
+    return answer({"checkpoint_id": session.create_checkpoint(wanted.label)})
+
+
+@ENDPOINTS.add("POST", f"{_CHECKPOINT}/restore", answer=Restored, without_tables="checkpoint")
+def restore_checkpoint(request: Request) -> Response:
+    """Restore a session from a checkpoint."""
+    session, checkpoint_id = session_of(request), request.path_params["checkpoint_id"]
+    return answer({"undo_id": session.restore_checkpoint(checkpoint_id)})
+
+
+@ENDPOINTS.add("DELETE", _CHECKPOINT, answer=Gone, without_tables="checkpoint")
+def delete_checkpoint(request: Request) -> Response:
+    """Delete a session's checkpoint."""
+    session, checkpoint_id = session_of(request), request.path_params["checkpoint_id"]
+    if not session.delete_checkpoint(checkpoint_id):
+        raise not_found("checkpoint")
+    return answer({"deleted": True})

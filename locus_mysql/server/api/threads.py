@@ -1,19 +1,24 @@
-"""Endpoints of threads beyond saving and loading: lists, histories, metadata, search, copies, and removal by age."""
+"""Endpoints of threads: those for ``locus.memory.backends.HTTPCheckpointer``, then lists, searches, copies and removal.
+
+httpx removes dot segments from a path, as RFC 3986 requires, and a dot cannot be escaped: for the thread ``.`` it
+requests ``/threads/checkpoints``, and for ``..`` ``/checkpoints``. So these paths exist as well. Checkpoints with such
+ids are refused, as no client could request them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
+from uuid import uuid4
 
-from pydantic import Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.inspection.records import ThreadRow
 from ...integrations.locus.family import AGENTS
-from ..bodies import value_of
-from ..json_responses import answer
-from ..problems import not_found
-from ..routing import Endpoint
+from ..bodies import answer, answer_text, value_of
+from ..problems import Problem, invalid, not_found
+from ..routing import Endpoint, Endpoints
 from ..services import services_of, tenant_of
 from .models import (
     Answer,
@@ -21,13 +26,155 @@ from .models import (
     CheckpointId,
     Cursor,
     Damage,
+    Gone,
     Limit,
     Metadata,
     NextCursor,
     QueryParameters,
     ThreadId,
     Time,
+    fields_of,
 )
+
+#: The largest number of ids in an answer. A larger limit is reduced to it, as Locus' client would take an error for a
+#: thread without checkpoints.
+MOST_LISTED = 100_000
+
+#: Prefixes of the paths of a thread's checkpoints, with the thread's id where the path cannot contain it.
+_PLACES = (("/threads/{thread_id}/checkpoints", None), ("/threads/checkpoints", "."), ("/checkpoints", ".."))
+
+
+class NewCheckpoint(BaseModel):
+    """A state to save. Unknown fields are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+    checkpoint_id: Annotated[str, Field(description="1 to 128 characters; a random one if left out")] | None = None
+    thread_id: Annotated[str, Field(description="the same as in the path")] | None = None
+    created_at: Annotated[str, Field(description="ignored: the service uses the database's clock")] | None = None
+    parent_id: Annotated[str, Field(description="the parent checkpoint; if left out, the thread's newest")] | None = (
+        None
+    )
+    state: dict[str, Any]
+    metadata: Annotated[dict[str, Any], Field(description="at most 65,536 bytes as JSON")] | None = None
+
+
+class Saved(BaseModel):
+    """The id of the new checkpoint."""
+
+    checkpoint_id: str
+
+
+class State(BaseModel):
+    """A checkpoint's state."""
+
+    state: dict[str, Any]
+
+
+class Listing(BaseModel):
+    """The ids of a thread's checkpoints, newest first."""
+
+    checkpoints: list[str]
+
+
+def whole_number(value: object) -> object:
+    """Parse a limit in a query. A larger number is reduced to the largest allowed."""
+    if isinstance(value, str):
+        if not (value.isascii() and value.isdigit()):
+            raise ValueError("must be a whole number")
+        return min(int(value[:20]), MOST_LISTED)
+    return value
+
+
+class HowMany(BaseModel):
+    """The query of a list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: Annotated[int, BeforeValidator(whole_number), Field(ge=0, description="the maximum number of ids")] = 10
+
+
+def locus_endpoints() -> list[Endpoint]:
+    """Return all of these endpoints."""
+    endpoints = []
+    for path, thread_id in _PLACES:
+        one = f"{path}/{{checkpoint_id}}"
+        endpoints += [
+            Endpoint(
+                "POST", path, _of(thread_id, save), "write", "Save a state as the newest checkpoint of a thread",
+                body=NewCheckpoint, answer=Saved,
+            ),
+            Endpoint(
+                "GET", path, _of(thread_id, list_checkpoints), "read", "List the ids of a thread's checkpoints, "
+                                                                       "newest first",
+                query=HowMany, answer=Listing, family=AGENTS, without_tables={"checkpoints": []},
+            ),
+            Endpoint(
+                "DELETE", path, _of(thread_id, delete), "write", "Delete a thread", answer=Gone,
+                family=AGENTS, without_tables="thread",
+            ),
+            Endpoint(
+                "GET", one, _of(thread_id, load), "read", "Get the state of a checkpoint", answer=State,
+                family=AGENTS, without_tables="checkpoint",
+            ),
+            Endpoint(
+                "DELETE", one, _of(thread_id, delete), "write", "Delete a checkpoint", answer=Gone,
+                family=AGENTS, without_tables="checkpoint",
+            ),
+        ]  # fmt: skip
+    return endpoints
+
+
+def _of(thread_id: str | None, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """Return a handler for a path that means this thread without naming it."""
+    if thread_id is None:
+        return handler
+
+    def handle(request: Request) -> Response:
+        request.path_params["thread_id"] = thread_id
+        return handler(request)
+
+    return handle
+
+
+def save(request: Request) -> Response:
+    """Save a state. A repeated request with the same content changes nothing and gets the same answer."""
+    new: NewCheckpoint = request.state.body
+    thread_id = request.path_params["thread_id"]
+    if new.thread_id is not None and new.thread_id != thread_id:
+        raise Problem(400, "thread_mismatch", "The path and the body name different threads. Nothing was saved.")
+    if new.checkpoint_id in {".", ".."}:
+        raise invalid("A checkpoint's id cannot be '.' or '..' here, because no path can contain it.")
+    threads = services_of(request).threads(tenant_of(request))
+    checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
+    prepared = threads.prepared(new.state, checkpoint_id, new.metadata, new.parent_id)
+    return answer({"checkpoint_id": threads.save_once(thread_id, prepared)})
+
+
+def load(request: Request) -> Response:
+    """Return the state of a checkpoint, as it was saved."""
+    threads = services_of(request).threads(tenant_of(request))
+    thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params["checkpoint_id"]
+    text = threads.load_text(thread_id, checkpoint_id)
+    if text is None:
+        raise not_found("checkpoint")
+    return answer_text(b'{"state":%b}' % text)
+
+
+def list_checkpoints(request: Request) -> Response:
+    """Return the ids of a thread's checkpoints; none for an unknown thread."""
+    threads = services_of(request).threads(tenant_of(request))
+    thread_id, limit = request.path_params["thread_id"], request.state.query.limit
+    return answer({"checkpoints": threads.list_checkpoints(thread_id, limit)})
+
+
+def delete(request: Request) -> Response:
+    """Delete a checkpoint, or a thread."""
+    threads = services_of(request).threads(tenant_of(request))
+    thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params.get("checkpoint_id")
+    if not threads.delete(thread_id, checkpoint_id):
+        raise not_found("thread" if checkpoint_id is None else "checkpoint")
+    return answer({"deleted": True})
 
 
 class ThreadsQuery(QueryParameters):
@@ -188,57 +335,59 @@ class Vacuumed(Answer):
     removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
 
 
+ENDPOINTS = Endpoints(AGENTS)
+
+#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
+VACUUM = Endpoints(AGENTS)
+
+
+@ENDPOINTS.add("GET", "/threads", query=ThreadsQuery, answer=Threads, without_tables={"threads": [], "cursor": None})
 def list_threads(request: Request) -> Response:
-    """List the caller's threads, by pages."""
+    """List threads."""
     asked: ThreadsQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     page = inspector.threads(AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
-    return answer({"threads": [_thread(row) for row in page.items], "cursor": page.cursor})
+    return answer({"threads": [fields_of(Thread, row) for row in page.items], "cursor": page.cursor})
 
 
+@ENDPOINTS.add("GET", "/threads/{thread_id}", answer=Thread, without_tables="thread")
 def get_thread(request: Request) -> Response:
-    """Describe a thread of the caller."""
+    """Describe a thread."""
     inspector = services_of(request).inspector(tenant_of(request))
     row = inspector.thread(AGENTS.name, request.path_params["thread_id"])
     if row is None:
         raise not_found("thread")
-    return answer(_thread(row))
+    return answer(fields_of(Thread, row))
 
 
+@ENDPOINTS.add("GET", "/threads/{thread_id}/history", query=HistoryQuery, answer=History, without_tables="thread")
 def get_history(request: Request) -> Response:
-    """List a thread's checkpoints, by pages."""
+    """List a thread's checkpoints, each with its parent."""
     asked: HistoryQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     thread_id = request.path_params["thread_id"]
     page = inspector.history(AGENTS.name, thread_id, limit=asked.limit, cursor=asked.cursor)
     if not page.items and not inspector.thread(AGENTS.name, thread_id):
         raise not_found("thread")
-    entries = [
-        {
-            "checkpoint_id": row.checkpoint_id,
-            "parent_id": row.parent_id,
-            "created_at": row.created_at,
-            "size_bytes": row.size_bytes,
-            "metadata": row.metadata,
-            "damage": row.damage,
-        }
-        for row in page.items
-    ]
-    return answer({"checkpoints": entries, "cursor": page.cursor})
+    return answer({"checkpoints": [fields_of(HistoryEntry, row) for row in page.items], "cursor": page.cursor})
 
 
+@ENDPOINTS.add(
+    "GET", "/threads/{thread_id}/metadata", query=MetadataQuery, answer=CheckpointInfo, without_tables="checkpoint"
+)
 def get_metadata(request: Request) -> Response:
-    """Return the metadata of a checkpoint."""
+    """Get a checkpoint's metadata."""
     asked: MetadataQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
     info = threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
     if info is None:
         raise not_found("checkpoint")
-    return answer(_info(info))
+    return answer(fields_of(CheckpointInfo, info))
 
 
+@ENDPOINTS.add("POST", "/threads/{thread_id}/copy", body=Copy, answer=Copied, without_tables="thread")
 def copy_thread(request: Request) -> Response:
-    """Copy a thread to a new one."""
+    """Copy a thread with all its checkpoints."""
     wanted: Copy = request.state.body
     threads = services_of(request).threads(tenant_of(request))
     if not threads.copy_thread(request.path_params["thread_id"], wanted.to):
@@ -246,6 +395,7 @@ def copy_thread(request: Request) -> Response:
     return answer({"thread_id": wanted.to})
 
 
+@ENDPOINTS.add("GET", "/search", query=SearchQuery, answer=SearchHits, without_tables={"hits": []})
 def search(request: Request) -> Response:
     """Search conversations by words."""
     asked: SearchQuery = request.state.query
@@ -253,121 +403,19 @@ def search(request: Request) -> Response:
     return answer({"hits": threads.search(asked.q, asked.limit)})
 
 
+@ENDPOINTS.add("GET", "/metadata", query=PairQuery, answer=Checkpoints, without_tables={"checkpoints": []})
 def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
     value = value_of(asked.value)
     found = threads.query_by_metadata(asked.key, value, asked.limit)
-    return answer({"checkpoints": [_info(info) for info in found]})
+    return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in found]})
 
 
+@VACUUM.add("POST", "/vacuum", body=Vacuum, answer=Vacuumed, without_tables={"removed": 0})
 def vacuum(request: Request) -> Response:
-    """Remove old checkpoints."""
+    """Remove old threads, and old checkpoints of the others."""
     wanted: Vacuum = request.state.body
     threads = services_of(request).threads(tenant_of(request))
     return answer({"removed": threads.vacuum(wanted.older_than_days)})
-
-
-def _thread(row: ThreadRow) -> dict[str, Any]:
-    return {
-        "thread_id": row.thread_id,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "checkpoints": row.checkpoints,
-        "size_bytes": row.size_bytes,
-        "checkpoint_id": row.checkpoint_id,
-        "metadata": row.metadata,
-        "damage": row.damage,
-    }
-
-
-def _info(info: Any) -> dict[str, Any]:
-    return {name: info[name] for name in ("thread_id", "checkpoint_id", "metadata", "created_at")}
-
-
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/threads",
-        list_threads,
-        summary="List threads",
-        query=ThreadsQuery,
-        answer=Threads,
-        family=AGENTS,
-        without_tables={"threads": [], "cursor": None},
-    ),
-    Endpoint(
-        "GET",
-        "/threads/{thread_id}",
-        get_thread,
-        summary="Describe a thread",
-        answer=Thread,
-        family=AGENTS,
-        without_tables="thread",
-    ),
-    Endpoint(
-        "GET",
-        "/threads/{thread_id}/history",
-        get_history,
-        summary="List a thread's checkpoints, each with its parent",
-        query=HistoryQuery,
-        answer=History,
-        family=AGENTS,
-        without_tables="thread",
-    ),
-    Endpoint(
-        "GET",
-        "/threads/{thread_id}/metadata",
-        get_metadata,
-        summary="Get a checkpoint's metadata",
-        query=MetadataQuery,
-        answer=CheckpointInfo,
-        family=AGENTS,
-        without_tables="checkpoint",
-    ),
-    Endpoint(
-        "POST",
-        "/threads/{thread_id}/copy",
-        copy_thread,
-        access="write",
-        summary="Copy a thread with all its checkpoints",
-        body=Copy,
-        answer=Copied,
-        family=AGENTS,
-        without_tables="thread",
-    ),
-    Endpoint(
-        "GET",
-        "/search",
-        search,
-        summary="Search conversations by words",
-        query=SearchQuery,
-        answer=SearchHits,
-        family=AGENTS,
-        without_tables={"hits": []},
-    ),
-    Endpoint(
-        "GET",
-        "/metadata",
-        query_metadata,
-        summary="Find checkpoints by their metadata",
-        query=PairQuery,
-        answer=Checkpoints,
-        family=AGENTS,
-        without_tables={"checkpoints": []},
-    ),
-)
-
-#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
-VACUUM = Endpoint(
-    "POST",
-    "/vacuum",
-    vacuum,
-    access="write",
-    summary="Remove old threads, and old checkpoints of the others",
-    body=Vacuum,
-    answer=Vacuumed,
-    family=AGENTS,
-    without_tables={"removed": 0},
-)

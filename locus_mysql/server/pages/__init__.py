@@ -1,5 +1,5 @@
 """The inspector's pages: HTML that works without JavaScript, from `templates`, with the files in `static`.
 
 A module for each group of pages. They show what `locus_mysql.inspection.Inspector` returns, and use no SQL. Begin
-with `endpoints`, the list of all pages, then `threads` and `rendering`.
+with `threads`, then `common` and `rendering`.
 """

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...families.inspection.records import FieldChange, MessageChange
-from ...inspection.text_changes import Piece, text_changes
-from .common import family_of, inspector_of, thread_of
+from ...inspection.differences import Piece, text_changes
+from ..routing import Endpoints
+from .common import DifferenceQuery, family_of, inspector_of, thread_of
 from .markdown import Formatter
-from .query_parameters import DifferenceQuery
 from .rendering import page
 from .thread import CALLS, SHOWN, UNFOLDED
 
@@ -28,8 +28,12 @@ _TIME = re.compile(r"(?:^|[._])(?:at|ts|time|timestamp|date)$")
 MOST_COMPARED, LEAST_COMPARED = 200_000, 40
 
 
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/inspect/difference", query=DifferenceQuery)
 def difference_page(request: Request) -> Response:
-    """``GET /inspect/difference``."""
+    """The differences of two states."""
     query: DifferenceQuery = request.state.query
     inspector = inspector_of(request)
     family = family_of(query.family)

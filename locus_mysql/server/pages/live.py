@@ -19,8 +19,7 @@ from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
 from ..services import Services, services_of, tenant_of
-from .common import family_of
-from .query_parameters import EventsQuery
+from .common import EventsQuery, family_of
 from .rendering import HEADERS
 
 LIVE = logging.getLogger("locus_mysql.live")

@@ -1,12 +1,16 @@
-"""Rendering pages: templates, links, headers, and the page that explains an error."""
+"""Rendering pages: templates, links, headers, time zones, static files, and the page that explains an error."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from datetime import UTC, tzinfo
 from functools import cache
+from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo, available_timezones
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -14,11 +18,11 @@ from starlette.responses import RedirectResponse, Response
 
 from ...families.family import HasInspectorPage
 from ...families.registry import families, find_family
-from ..problems import Problem
+from ..problems import Problem, not_found
+from ..routing import Endpoints
 from ..services import services_of
 from . import texts
-from .static import version_of
-from .zones import NO_ZONE, zone_of
+from .common import StaticQuery
 
 #: Nothing from other hosts, no inline scripts or styles, no frames; forms and connections only to this service.
 POLICY = "; ".join(
@@ -201,3 +205,70 @@ def downloaded(value: Mapping[str, Any], name: str) -> Response:
         headers={**HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quoted}"},
         media_type="application/json",
     )
+
+
+FILE_TYPES = {
+    "style.css": "text/css",
+    "pages.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+
+#: A link contains a digest of its file, so the answer never changes.
+_FILE_KEPT = "public, max-age=31536000, immutable"
+
+
+@cache
+def content_of(name: str) -> bytes:
+    """Return a file's content."""
+    return files(__package__).joinpath("static", name).read_bytes()
+
+
+@cache
+def version_of(name: str) -> str:
+    """Return a digest of a file."""
+    return hashlib.sha256(content_of(name)).hexdigest()[:16]
+
+
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/static/{name}", access="open", query=StaticQuery)
+async def static_file(request: Request) -> Response:
+    """A static file."""
+    name = request.path_params["name"]
+    media_type = FILE_TYPES.get(name)
+    if media_type is None:
+        raise not_found("file")
+    kept = _FILE_KEPT if request.state.query.v == version_of(name) else "no-cache"
+    return Response(content_of(name), headers={"Cache-Control": kept}, media_type=media_type)
+
+
+#: The name of the cookie, and the seconds that the browser keeps it: a year.
+ZONE_COOKIE, ZONE_KEPT_S = "locus_mysql_zone", 365 * 86_400
+
+#: The name of UTC, which needs no cookie.
+NO_ZONE = "UTC"
+
+
+@cache
+def zones() -> tuple[str, ...]:
+    """Return the names of the time zones that this machine knows, UTC first."""
+    known = sorted(name for name in available_timezones() if "/" in name and not name.startswith("Etc/"))
+    return (NO_ZONE, *known)
+
+
+@cache
+def zone_named(name: str) -> tzinfo:
+    """Return a time zone; UTC for a name that `zones` does not contain."""
+    return ZoneInfo(name) if name != NO_ZONE and name in zones() else UTC
+
+
+def name_of_zone(request: Request) -> str:
+    """Return the name of the time zone in a request's cookie; that of UTC without a valid one."""
+    given = request.cookies.get(ZONE_COOKIE, "")
+    return given if given in zones() else NO_ZONE
+
+
+def zone_of(request: Request) -> tzinfo:
+    """Return the time zone of a request, which signing in has read from its cookie."""
+    return zone_named(getattr(request.state, "zone", NO_ZONE))

@@ -24,11 +24,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ...errors import ConfigError
-from ..callers import Caller
 from ..problems import Problem, invalid
-from ..tokens import Tokens, digest_of
-from .rendering import Links, page
-from .zones import name_of_zone
+from ..routing import Endpoints
+from ..tokens import Caller, Tokens, digest_of
+from .common import OnwardQuery
+from .rendering import ZONE_COOKIE as ZONE_COOKIE
+from .rendering import ZONE_KEPT_S as ZONE_KEPT_S
+from .rendering import Links, name_of_zone, page, zones
 
 #: A record of the file: nonce and end of a sign-in.
 _RECORD = struct.Struct("<16sq")
@@ -264,3 +266,34 @@ def checked_form(request: Request) -> dict[str, str]:
             "again, and send the form from there.",
         )
     return form
+
+
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/inspect/zone", query=OnwardQuery)
+def zone_form(request: Request) -> Response:
+    """The form to choose a time zone."""
+    query: OnwardQuery = request.state.query
+    return page(request, "zone.html", zones=zones(), onward=onward_from(query.next, Links(request)))
+
+
+@PAGES.add("POST", "/inspect/zone", access="read", body="form")
+def choose_zone(request: Request) -> Response:
+    """Set the cookie with the time zone."""
+    form = checked_form(request)
+    links = Links(request)
+    name = form.get("zone", "")
+    if name not in zones():
+        raise invalid("There is no such time zone. Choose one of the list.")
+    response = RedirectResponse(onward_from(form.get("next", ""), links), 303)
+    response.set_cookie(
+        ZONE_COOKIE,
+        name,
+        max_age=ZONE_KEPT_S,
+        path=links("/"),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+    return response

@@ -12,18 +12,17 @@ from starlette.responses import Response
 
 from ...families.checkpoints.search_text import strings
 from ...families.inspection.conversation import shown_with_calls
-from ...families.inspection.first_saved import first_saved
 from ...families.inspection.records import CheckpointRow, Message, Page, StateView, ToolCall, Turn, Window
+from ...families.inspection.turn_notes import first_saved
 from ...inspection.blocking import SyncInspector
 from ..problems import not_found
+from ..routing import Endpoints
 from . import texts
-from .charts import lines_of
-from .common import changes_in, family_of, inspector_of, thread_of
+from .common import ThreadQuery, as_time, changes_in, family_of, inspector_of, thread_of
 from .markdown import Formatter
-from .query_parameters import ThreadQuery, as_time
-from .rendering import downloaded, page
-from .tree import hits, tree
-from .zones import zone_of
+from .rendering import downloaded, page, zone_of
+from .statistics import lines_of
+from .texts import hits, tree
 
 #: Number of lanes. Further branches share the last one.
 LANES = 8
@@ -224,8 +223,12 @@ def _read_timeline(inspector: SyncInspector, family: str, query: ThreadQuery, at
     return ReadTimeline(history, newest, turns, noted)
 
 
+PAGES = Endpoints()
+
+
+@PAGES.add("GET", "/inspect/thread", query=ThreadQuery)
 def thread_page(request: Request) -> Response:
-    """``GET /inspect/thread``: a thread's newest state, or its state at a checkpoint or a time."""
+    """A thread's newest state, or its state at a checkpoint or a time."""
     query: ThreadQuery = request.state.query
     inspector = inspector_of(request)
     family = family_of(query.family)
@@ -318,8 +321,9 @@ def wanted_state(request: Request, window: Window | None = None) -> StateView | 
     return found
 
 
+@PAGES.add("GET", "/inspect/state.json", query=ThreadQuery)
 def state_file(request: Request) -> Response:
-    """``GET /inspect/state.json``: a whole state as JSON."""
+    """A whole state as JSON."""
     query: ThreadQuery = request.state.query
     thread_of(request, family_of(query.family), query.thread)
     found = wanted_state(request)

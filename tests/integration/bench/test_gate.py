@@ -26,13 +26,14 @@ from bench.gate import (
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.checkpoints import thread_pages as statements
-from locus_mysql.dialect.working import statements as of_sessions
+from locus_mysql.dialect.sql import Select
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
 from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.cached_ranges import CachedRanges
+from locus_mysql.families.working.statements import reading as of_sessions
 from locus_mysql.families.working.storages import mysql_operations as of_working
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.integrations.locus.transfer import threads
@@ -168,7 +169,6 @@ def test_a_missing_index_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch)
         for query in (
             "query_by_metadata",
             "query_by_metadata, none found",
-            "query_by_metadata_page, half of all",
         )
         for size in reads.SIZES
     }
@@ -192,8 +192,8 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
     monkeypatch.setattr(working, "SIZES", (50,))
     assert failures("working", lambda: working.figures(server_dsn)) == set()
 
-    everything = of_sessions.ONE.replace("e.name = %s", "CONCAT(e.name, '') = %s")
-    monkeypatch.setattr(of_sessions, "ONE", everything)
+    everything = of_sessions.ONE.text.replace("e.name = :name", "CONCAT(e.name, '') = :name")
+    monkeypatch.setattr(of_sessions, "ONE", Select(everything, of_sessions.OneRow))
     monkeypatch.setattr(of_working, "HOUSEKEEPING_EVERY", 1)
     assert failures("working", lambda: working.figures(server_dsn), passes=1) >= {
         "rows read, get, 50 variables",

@@ -84,7 +84,7 @@ async def filled(store: Any) -> None:
 
 def stored(run: RunSql, tenant: str) -> list[Any]:
     """Return the embeddings of a tenant in all their forms."""
-    columns = "v.path, v.item_key, v.number, v.digest, v.model, v.embedding, s.sig, s.model"
+    columns = "v.path, v.item_key, v.number, v.model, v.embedding, s.sig, s.model"
     return list(
         run(
             f"SELECT {columns} FROM locus_memory_vectors v"

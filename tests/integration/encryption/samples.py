@@ -22,11 +22,11 @@ from locus_mysql import (
     SyncWorkingMemory,
     WorkingMemory,
 )
-from locus_mysql.dialect.working.tables import TASK
 from locus_mysql.errors import DecryptionFailed
 from locus_mysql.families.registry import find_family
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
+from locus_mysql.families.working.session import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.memory import Put
 from locus_mysql.working import TaskState

@@ -18,7 +18,7 @@ from locus_mysql import (
 )
 from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import families, find_family
-from locus_mysql.integrations.locus.dicts import AgentDictOperations
+from locus_mysql.integrations.locus.agent_states import AgentDictOperations
 from locus_mysql.integrations.memu.database import MemuDatabase
 from locus_mysql.runtime.checksummed_jsonl import Head
 from locus_mysql.runtime.database import Database

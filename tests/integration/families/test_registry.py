@@ -18,11 +18,10 @@ from locus_mysql.errors import SchemaMismatch
 from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.inspection import Inspector
 from locus_mysql.server.application import create_app
-from locus_mysql.server.callers import Caller
-from locus_mysql.server.dispatching import Dispatcher
+from locus_mysql.server.dispatching import Dispatcher, Turns
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.routing import Endpoint, Group
-from locus_mysql.server.turns import Turns
+from locus_mysql.server.tokens import Caller
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig

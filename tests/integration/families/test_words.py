@@ -207,7 +207,7 @@ async def test_the_texts_of_other_tenants_do_not_count_towards_the_limit_of_a_se
                 columns = (
                     "thread_id, seq, continues, token, payload, seal, created_at, search_text"
                     if family == "dicts"
-                    else "path, item_key, value, version, created_at, updated_at, checksum, search_text"
+                    else "path, item_key, value, version, created_at, updated_at, seal, search_text"
                 )
                 numbered = {
                     "dicts": "'x', n, 0, UNHEX(REPEAT('0', 32)), '', 0, UTC_TIMESTAMP(6), 'coffee is common'",

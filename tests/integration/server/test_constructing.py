@@ -18,7 +18,7 @@ import ormsgpack
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.graphs.sealed_rows import seal, stored_thread, write_identity
+from locus_mysql.families.graphs.payload import seal, stored_thread, write_identity
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.runtime.sealing import Sealing
 from tests.integration.integrations.langgraph import graphs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.server import health_probe
+from locus_mysql.server import monitoring
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
@@ -17,8 +17,8 @@ RunSql = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health_probe, "KEPT_S", 0.0)
-    monkeypatch.setattr(health_probe, "TABLES_KEPT_S", 0.0)
+    monkeypatch.setattr(monitoring, "KEPT_S", 0.0)
+    monkeypatch.setattr(monitoring, "TABLES_KEPT_S", 0.0)
 
 
 async def test_a_database_without_tables_is_healthy_and_one_with_half_of_them_is_not(

@@ -12,7 +12,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from locus_mysql.server.application import create_app
-from locus_mysql.server.metrics import METRICS
+from locus_mysql.server.monitoring import METRICS
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig

@@ -11,7 +11,7 @@ import pytest
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, Encryption, MySQLBackend
-from locus_mysql.integrations.locus.dicts import AgentDictOperations, AgentDicts
+from locus_mysql.integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig

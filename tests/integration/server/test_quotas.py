@@ -61,14 +61,15 @@ STUCK = """
 import os, sys
 from dataclasses import fields
 from locus_mysql.cli import main, serving
-from locus_mysql.server import limits, locus, running
+from locus_mysql.server import limits, running
+from locus_mysql.server.api import threads
 running.END_S = 1.0
 def stuck(*_):
     import os
     os.write(2, b"stuck\\n")
     while True:
         pass
-locus.list_checkpoints.__code__ = stuck.__code__
+threads.list_checkpoints.__code__ = stuck.__code__
 short = {"body_s": 0.5, "request_s": 0.5}
 limits.Limits.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(limits.Limits))
 if __name__ == "__main__":

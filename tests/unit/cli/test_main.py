@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from examples.display import Screen, size
+from examples import display
+from locus_mysql import extras
 from locus_mysql.cli import arguments, maintenance
 from locus_mysql.cli import main as cli
-from locus_mysql.cli.inspection import diff
+from locus_mysql.cli.inspection import show
+from locus_mysql.cli.inspection.screen import CELL_CHARACTERS, Column, Screen
+from locus_mysql.cli.tables import family_name
 from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers import registry
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.registry import families
 
@@ -176,7 +182,7 @@ def test_without_a_configured_server_the_error_explains_how_to_name_one(
     monkeypatch.setattr(maintenance, "health", away)
     assert cli.main(["health"]) == 1
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
-    monkeypatch.setattr(diff, "diff", away)
+    monkeypatch.setattr(show, "diff", away)
     assert cli.main(["diff", "t"]) == 2
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
     assert cli.main(["health", "--dsn", "mysql://there/app"]) == 1
@@ -221,18 +227,18 @@ def test_output_has_colour_only_on_a_terminal_that_supports_it(monkeypatch: pyte
     monkeypatch.setenv("TERM", "xterm")
     plain, terminal = io.StringIO(), Terminal()
     for stream in (plain, terminal):
-        Screen(stream).check(True, "it holds")
+        display.Screen(stream).check(True, "it holds")
     assert plain.getvalue() == "   ok         it holds\n"
     assert "\033[" in terminal.getvalue()
     monkeypatch.setenv("NO_COLOR", "1")
     quiet = Terminal()
-    Screen(quiet).check(True, "it holds")
+    display.Screen(quiet).check(True, "it holds")
     assert quiet.getvalue() == plain.getvalue()
 
 
 def test_a_failed_check_is_visible_without_colour() -> None:
     stream = io.StringIO()
-    screen = Screen(stream)
+    screen = display.Screen(stream)
     screen.check(True, "one")
     screen.check(False, "two")
     screen.verdict(1.0)
@@ -245,4 +251,90 @@ def test_a_failed_check_is_visible_without_colour() -> None:
     [(0, "0 B"), (999, "999 B"), (1900, "1.9 KB"), (67_000_000, "67 MB"), (2_500_000_000, "2500 MB")],
 )
 def test_sizes_are_short(count: int, shown: str) -> None:
-    assert size(count) == shown
+    assert display.size(count) == shown
+
+
+LOCUS_MYSQL = (sys.executable, "-m", "locus_mysql")
+
+
+def refused(*arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_the_help_lists_every_command_once_under_a_heading(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.rstrip(":") in cli.GROUPS] == [f"{group}:" for group in cli.GROUPS]
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and line[2] not in " -"]
+    assert sorted(listed) == sorted(cli.COMMANDS)
+
+
+def test_a_misspelt_command_or_option_is_corrected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean threads?" in refused("thread", capsys=capsys)
+    assert "Did you mean --family?" in refused("threads", "--famly", "agents", capsys=capsys)
+    assert "Did you mean agents?" in refused("threads", "--family", "agent", capsys=capsys)
+    assert "Did you mean list?" in refused("session", "lst", capsys=capsys)
+    assert "Did you mean" not in refused("threads", "--xyzzy", capsys=capsys)
+    password = refused("threads", "--dsm=mysql://user:secret@host/app", capsys=capsys)
+    assert "Did you mean --dsn?" in password
+    assert "secret" not in password
+
+
+def test_families_have_the_names_of_the_inspector_too() -> None:
+    assert family_name("Long-term memory") == "memories"
+    assert family_name("Plain states") == family_name("plain-states") == "dicts"
+    assert [family_name(family.name) for family in families()] == [family.name for family in families()]
+
+
+@pytest.mark.parametrize("arguments", [("schema",), ("--help",), ("serve", "--help"), ("grants", "--database", "app")])
+def test_a_closed_pipe_ends_a_command_with_141_and_without_a_message(arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run([*LOCUS_MYSQL, *arguments], stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("locus-mysql he", "health"), ("locus-mysql threads --fam", "--family"), ("locus-mysql session l", "list")],
+)
+def test_a_shell_completes_commands_and_options(line: str, expected: str, tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "_ARGCOMPLETE_IFS": "\n",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run([*LOCUS_MYSQL], env=os.environ | asked, check=True, capture_output=True)
+    assert expected in answer.read_text().split()
+
+
+def test_a_missing_driver_is_answered_with_the_option_of_the_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (extras, registry):
+        monkeypatch.setattr(module, "is_installed", lambda library: library == "pymysql")
+    assert cli.main(["health", "--driver", "asyncmy", "--dsn", "mysql://u@h/d"]) == 1
+    assert "give --driver pymysql." in capsys.readouterr().err
+
+
+def test_an_id_of_300_characters_fits_into_80_columns_of_a_terminal_and_is_whole_in_a_pipe() -> None:
+    columns = [Column("thread", "bold"), *(Column(title, right=True, whole=True) for title in ("age", "saves", "size"))]
+    rows = [["x" * 150 + "y" * 150, "12 min", "1,234", "1.2 MB"], ["short", "1 s", "1", "20 B"]]
+    terminal, pipe = io.StringIO(), io.StringIO()
+    Screen(terminal, terminal=True, width=80).table(columns, rows)
+    Screen(pipe, terminal=False).table(columns, rows)
+    assert "x" * 150 + "y" * 150 in pipe.getvalue()
+    assert len(terminal.getvalue().splitlines()) <= 4
+    assert terminal.getvalue().count("x") + terminal.getvalue().count("y") == CELL_CHARACTERS - 1
+    assert "1.2 MB" in terminal.getvalue()

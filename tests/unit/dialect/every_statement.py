@@ -1,62 +1,51 @@
-"""Every statement of every family: each public method is called with arguments of the types that it declares."""
+"""Every statement of every family: each `SQL` of a family's modules is called with samples of its parameters.
+
+In families whose statements are methods, each public method is called with arguments of the types that it declares.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import pkgutil
+import re
 import types
 import typing
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from typing import Any, Literal, Union
 
 from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
-from locus_mysql.dialect.graphs.dialect import GraphDialect
-from locus_mysql.dialect.memories.dialect import MemoryDialect
-from locus_mysql.dialect.memories.filters import ItemFilter
-from locus_mysql.dialect.memories.maintenance import MaintenanceStatements
-from locus_mysql.dialect.memories.pieces import MemoryStatements
-from locus_mysql.dialect.memu.dialect import MemuDialect
-from locus_mysql.dialect.memu.record_filters import RecordFilter
-from locus_mysql.dialect.memu.statements import MemuStatements
-from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
-from locus_mysql.dialect.template import Statements
-from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
-from locus_mysql.dialect.working.statements import WorkingDialect
+from locus_mysql.dialect.sql import SQL
+from locus_mysql.dialect.template import Statements, fill
+from locus_mysql.dialect.variants import OCEANBASE
+from locus_mysql.integrations.memu.statements import memu_dialect
 
-#: The dialect of each folder in ``dialect``.
+from ..integrations.memu.statements import SCOPE, memu_statements
+from .pieces import graphs, memories, transcripts, working
+
+#: The families whose statements are declared as `SQL`.
+DECLARED = {"graphs": graphs, "memories": memories, "transcripts": transcripts, "working": working}
+
+#: The dialect of each family.
 DIALECTS: Mapping[str, Dialect] = {
+    **{family: one.DIALECT for family, one in DECLARED.items()},
     "checkpoints": CheckpointDialect("p_"),
-    "graphs": GraphDialect("p_"),
-    "memories": MemoryDialect("p_"),
-    "memu": MemuDialect("p_", [ScopeColumn("user_id", "VARCHAR(255)")]),
-    "transcripts": TranscriptDialect("p_"),
-    "working": WorkingDialect("p_"),
+    "memu": memu_dialect("p_", SCOPE),
 }
 
 CHECKPOINTS = CheckpointDialect("p_").thread_pages
-
-#: Arguments whose type allows more than the method does, by the class of statements and the parameter's name.
-ARGUMENTS: Mapping[tuple[type, str], Any] = {
-    (MaintenanceStatements, "kept"): "vectors",
-    (MemuStatements, "role"): "items",
-    (MemuStatements, "scope"): ["user_id"],
-    (MemuStatements, "values"): dict.fromkeys(("locus_tenant", "user_id", *CORE["items"], *CORE["links"]), "text"),
-}
 
 #: Arguments whose type needs more than a sample of each field.
 SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
     Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
-    ItemFilter: ItemFilter(" AND i.version > %s", (1,)),
-    RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }
-
-#: Methods left out: a helper with a template as argument.
-LEFT_OUT = {MemoryStatements.over_keys}
 
 
 def sample(declared: Any, *, full: bool) -> Any:
@@ -93,7 +82,7 @@ def arguments(method: Any, *, full: bool) -> dict[str, Any]:
     """Return an argument for each parameter of a method."""
     declared = typing.get_type_hints(method)
     return {
-        name: ARGUMENTS.get((type(method.__self__), name)) or sample(declared[name], full=full)
+        name: sample(declared[name], full=full)
         for name, one in inspect.signature(method).parameters.items()
         if one.kind is not inspect.Parameter.VAR_POSITIONAL
     }
@@ -102,7 +91,7 @@ def arguments(method: Any, *, full: bool) -> dict[str, Any]:
 def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]:
     """Yield the statements of each public method, called with and without optional arguments."""
     for name, method in inspect.getmembers(owner, inspect.ismethod):
-        if name.startswith("_") or method.__func__ in LEFT_OUT:
+        if name.startswith("_"):
             continue
         for full in (True, False):
             made = method(**arguments(method, full=full))
@@ -111,10 +100,59 @@ def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]
                     yield f"{type(owner).__name__}.{name}", statement
 
 
+def declared(package: str) -> Iterator[tuple[str, SQL]]:
+    """Yield each `SQL` of a package's modules, with the names of the module and of the constant."""
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        for name, value in vars(import_module(module.name)).items():
+            for number, one in enumerate(value if isinstance(value, tuple) else (value,)):
+                if isinstance(one, SQL):
+                    yield f"{module.name.rpartition('.')[2]}.{name}{number or ''}", one
+
+
+def samples_of(text: str) -> dict[str, Any]:
+    """Return a value for each parameter that a text names: a list where it stands in parentheses of its own."""
+    values: dict[str, Any] = {name: name for name in re.findall(r"(?<![\w:]):([a-z]\w*)", text)}
+    for name in re.findall(r"IN \(:(\w+)\)", text):
+        values[name] = [f"{name} 1", f"{name} 2"]
+    for columns, name in re.findall(r"\(([^()]+)\) IN \(:(\w+)\)", text):
+        values[name] = [(name,) * len(columns.split(","))] * 2
+    for rows, names in re.findall(r"\[(\w+): ([^\[\]]*(?:\[\w*\][^\[\]]*)*)\]", text):
+        fields = dict.fromkeys(re.findall(r":([a-z]\w*)", names))
+        values[rows] = [namedtuple("Sample", fields)(*fields)] * 2
+    return values
+
+
+def calls_of(family: str, name: str, one: SQL) -> Iterator[Statement]:
+    """Yield the statements of an `SQL`, one for each text of its pieces.
+
+    ``PIECES`` of a family has these texts by the statement's name, or "" for any, and the piece's name. A statement is
+    made with all first texts, all second ones, and so on.
+    """
+    dialect, given = DIALECTS[family], DECLARED[family].PIECES
+    texts: dict[str, Sequence[str]] = {}
+    waiting = [one.text, OCEANBASE.replacements.get(one.text, "")]
+    while waiting:  # a piece may have placeholders, too
+        for piece in {*re.findall(r"\{([A-Za-z_]\w*)\}", waiting.pop())} - {*texts}:
+            if piece in dialect.pieces:
+                texts[piece] = (dialect.pieces[piece],)
+            else:
+                texts[piece] = given.get((name.rpartition(".")[2], piece)) or given["", piece]
+            waiting += texts[piece]
+    texts = {piece: some for piece, some in texts.items() if piece not in dialect.pieces}
+    for number in range(max(map(len, texts.values()), default=1)):
+        pieces = {piece: some[min(number, len(some) - 1)] for piece, some in texts.items()}
+        text = fill(one.text, {**dialect.pieces, **pieces})
+        yield one(dialect, pieces=pieces, **samples_of(text))
+
+
 def every_statement() -> Iterator[tuple[str, str, Statement]]:
-    """Yield the family's folder, the name of the method and the statement."""
+    """Yield the family, the name of the statement or of its method, and the statement."""
+    for family, of_family in DECLARED.items():
+        for name, one in dict(declared(of_family.PACKAGE)).items():
+            yield from ((family, name, statement) for statement in calls_of(family, name, one))
     for folder, dialect in DIALECTS.items():
         parts = [getattr(dialect, name) for name in dir(dialect) if not name.startswith("_")]
         for owner in parts:
             if isinstance(owner, Statements | Schema):
                 yield from ((folder, *found) for found in statements_of(owner))
+    yield from (("memu", *one) for one in memu_statements())

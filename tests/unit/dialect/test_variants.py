@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +13,9 @@ from locus_mysql.dialect.template import Statements, Text
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused, Rule, Variant, variant_of
 
 from .every_statement import every_statement
+
+#: The name of a parameter.
+NAME = r"(?<![\w:]):([a-z]\w*)"
 
 READ = "SELECT a FROM {t}{which}"
 
@@ -85,6 +89,7 @@ def test_replacements_take_the_parameters_of_mysqls_statements() -> None:
     assert OCEANBASE.replacements
     for text, replacement in OCEANBASE.replacements.items():
         assert replacement.count("%s") == text.count("%s"), text
+        assert {*re.findall(NAME, replacement)} <= {*re.findall(NAME, text)}, text
     supported = [
         statement
         for _, _, statement in every_statement()
@@ -92,7 +97,10 @@ def test_replacements_take_the_parameters_of_mysqls_statements() -> None:
     ]
     assert len(supported) > 200
     for statement in supported:
-        assert OCEANBASE.statement(statement).sql.count("%s") == len(statement.params), statement.sql
+        translated = OCEANBASE.statement(statement)
+        assert translated.sql.count("%s") == len(translated.params), statement.sql
+        # Its text uses some of the values of MySQL's, in any order, and each as often as it wants.
+        assert {*map(repr, translated.params)} <= {*map(repr, statement.params)}, statement.sql
 
 
 @pytest.mark.parametrize(

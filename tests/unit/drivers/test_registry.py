@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMemoryStore, WorkingMemory
+from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMemoryStore, WorkingMemory, extras
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers import registry
@@ -31,7 +31,8 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The installed libraries."""
     libraries: set[str] = set()
-    monkeypatch.setattr(registry, "find_spec", lambda name: object() if name in libraries else None)
+    for module in (extras, registry):
+        monkeypatch.setattr(module, "is_installed", libraries.__contains__)
     return libraries
 
 
@@ -60,6 +61,27 @@ def test_a_missing_library_is_answered_with_the_extra_and_the_installed_drivers(
 def test_the_error_without_any_library_names_the_extra(installed: set[str]) -> None:
     with pytest.raises(DriverMissing, match=r"locus-mysql\[mysql-connector\].*No other"):
         find_driver("mysql-connector")
+
+
+@pytest.mark.parametrize(
+    ("libraries", "driver"),
+    [
+        ({"pymysql"}, "pymysql"),
+        ({"asyncmy"}, "asyncmy"),
+        ({"aiomysql", "pymysql"}, "aiomysql"),  # aiomysql depends on PyMySQL
+        ({"asyncmy", "pymysql"}, "mysql-connector"),
+        ({"mysql.connector", "pymysql"}, "mysql-connector"),
+        (set(), "mysql-connector"),
+    ],
+)
+def test_without_a_named_driver_the_only_installed_one_is_used(
+    installed: set[str], libraries: set[str], driver: str
+) -> None:
+    installed |= libraries
+    assert MySQLConfig(dsn="mysql://u@h/d").driver == driver
+    assert MySQLConfig.from_env({"LOCUS_MYSQL_HOST": "h"}).driver == driver
+    assert MySQLConfig(dsn="mysql+asyncmy://u@h/d").driver == "asyncmy"
+    assert MySQLConfig(driver="mysql-connector").driver == "mysql-connector"
 
 
 def test_a_replacement_needs_no_library_of_ours(installed: set[str]) -> None:

@@ -11,8 +11,7 @@ import subprocess
 from pathlib import Path
 
 from locus_mysql.cli.main import parser
-from locus_mysql.server.json_logs import JsonFormatter
-from locus_mysql.server.requests import FIELDS
+from locus_mysql.server.requests import FIELDS, JsonFormatter
 
 SERVICE = Path(__file__).resolve().parents[3] / "examples/service"
 INSTRUCTIONS = {"FROM", "COPY", "RUN", "USER", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}

@@ -13,13 +13,12 @@ import schemathesis
 
 from locus_mysql import Database
 from locus_mysql.server import application
-from locus_mysql.server.api.endpoints import api_endpoints
 from locus_mysql.server.api.openapi import CODES, description
-from locus_mysql.server.health import health_endpoints
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.locus import locus_endpoints
 
-ENDPOINTS = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=True)]
+with Database("mysql://nobody@localhost/nowhere", driver="pymysql") as database:
+    #: All but the description itself, which is the last.
+    ENDPOINTS = application.create_app(database, vacuum=True).state.groups[0].endpoints[:-1]
 
 SERVER = Path(application.__file__).parent
 

@@ -11,10 +11,10 @@ import pytest
 from locus_mysql import MySQLConfig, errors
 from locus_mysql.drivers.interface import PacketTooLarge
 from locus_mysql.engine.failures import explain
-from locus_mysql.server.hosts import host_of, is_loopback
+from locus_mysql.server.access import host_of, is_loopback
+from locus_mysql.server.dispatching import Turns
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem, explained, problem_of
-from locus_mysql.server.turns import Turns
 
 
 def concrete(kind: type[Exception]) -> list[type[Exception]]:
@@ -95,23 +95,25 @@ def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
 
 
 async def test_no_tenant_gets_more_than_half_and_everything_is_returned() -> None:
-    turns, held = Turns(requests=3, operations=2), [ExitStack() for _ in range(4)]
-    for tenant, one in zip("abc", held, strict=False):
-        turns.accept(tenant, one)
-    with pytest.raises(Problem) as of_one:
-        turns.accept("a", held[3])
-    with pytest.raises(Problem) as of_all:
-        turns.accept("d", held[3])
-    assert (of_one.value.status, of_all.value.status) == (429, 503)
+    turns, held = Turns(requests=4, operations=2), [ExitStack() for _ in range(4)]
     await turns.begin("a", held[0])
-    waiting = asyncio.ensure_future(turns.begin("a", held[3]))
-    await turns.begin("b", held[1])  # does not wait for the other tenant
+    waiting = asyncio.ensure_future(turns.begin("a", held[1]))
+    await turns.begin("b", held[2])  # does not wait for the other tenant
     assert not waiting.done()
+    with pytest.raises(Problem) as of_one:
+        await turns.begin("a", ExitStack())
+    others = asyncio.ensure_future(turns.begin("c", held[3]))
+    await asyncio.sleep(0)
+    with pytest.raises(Problem) as of_all:
+        await turns.begin("d", ExitStack())
+    assert (of_one.value.status, of_all.value.status) == (429, 503)
     held[0].close()
-    await waiting
+    await asyncio.wait_for(others, 60)
+    held[2].close()
+    await asyncio.wait_for(waiting, 60)
     for one in held:
         one.close()
-    turns.accept("d", held[0])
+    await turns.begin("d", held[0])
 
 
 @pytest.mark.parametrize("name", ["body_bytes", "requests", "request_s"])

@@ -16,14 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
-from locus_mysql.server.callers import Caller
-from locus_mysql.server.dispatching import Dispatcher
-from locus_mysql.server.hosts import Hosts
+from locus_mysql.server.access import Hosts
+from locus_mysql.server.dispatching import Dispatcher, Turns
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem
 from locus_mysql.server.requests import Requests
 from locus_mysql.server.routing import Endpoint, Group, explain_no_route, segments_of
-from locus_mysql.server.turns import Turns
+from locus_mysql.server.tokens import Caller
 
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(lambda one: one not in ".|..")
 
@@ -44,7 +43,7 @@ def router(*templates: str) -> Starlette:
         exception_handlers={HTTPException: explain_no_route},
     )
     app.router.redirect_slashes = False
-    app.state.groups, app.state.services = [group], Mock()
+    app.state.groups, app.state.services, app.state.metrics = [group], Mock(), Mock()
     return app
 
 

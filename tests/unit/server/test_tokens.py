@@ -12,9 +12,8 @@ import pytest
 
 from locus_mysql.errors import ConfigError
 from locus_mysql.server import tokens
-from locus_mysql.server.authentication import secret_of
-from locus_mysql.server.callers import Caller
-from locus_mysql.server.tokens import Tokens, digest_of, new_token
+from locus_mysql.server.access import secret_of
+from locus_mysql.server.tokens import Caller, Tokens, digest_of, new_token
 
 DIGEST = "ab" * 32
 ENTRY = f'[[token]]\nname = "a"\ntenant = "t"\naccess = "read"\nsha256 = "{DIGEST}"\n'

@@ -11,9 +11,9 @@ from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.exact_json import decode_json
 from ....runtime.sealing import Opened, Sealing
 from ...inspection.conversation import messages_of
+from ...inspection.msgpack import finite
 from ...inspection.records import ThreadPreview
 from ...inspection.status import preview_of
-from ...inspection.to_json import finite
 from ..coding.delta import PAYLOAD
 from ..coding.payload import Added, added_items, beginning_of, outline
 

@@ -30,7 +30,6 @@ from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of, path_of_messages
-from ...inspection.cursors import from_cursor, to_cursor
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -48,7 +47,9 @@ from ...inspection.sources import (
     RECENT_THREADS,
     Deferred,
     ThreadFilter,
+    from_cursor,
     time_text,
+    to_cursor,
 )
 from ...inspection.turn_notes import changes_of, note_of
 from .. import thread_steps

@@ -1,4 +1,4 @@
-"""What a list shows of a graph's threads: status, first and last message, from the ends of their lists. Pure functions.
+"""What a list shows of a graph's threads: status, first and last message, from the ends of their lists.
 
 A list is stored as a chain of parts, of which each holds the bytes added to an earlier value. So its first part begins
 with the first messages, and its last one ends with the last messages.
@@ -9,23 +9,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from zlib import crc32
 
-from ....dialect.graphs.previews import HeadRow, PreviewPartRow, StoppedRow, WantedPart
+from ....dialect.dialect import Dialect
+from ....dialect.sql import Select
+from ....engine.operation import Batch, Operation, fetch
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.sealing import Sealing
 from ...inspection.conversation import messages_of
-from ...inspection.msgpack import Unreadable, read_at, value_end
+from ...inspection.msgpack import Unreadable, finite, metadata_of, read_at, value_end
 from ...inspection.records import PendingWrite, ThreadPreview
+from ...inspection.sources import Deferred
 from ...inspection.status import preview_of
-from ...inspection.to_json import finite, metadata_of
 from ..chains import Inline, Link, Stored
 from ..decoding import decode_writes
-from ..payload import unpack
-from ..sealed_rows import StoredThread, checkpoint_identity, part_identity, stored_thread, unseal
-from .token_usage import MESSAGES
-from .values_as_json import pending, to_json
+from ..keys import ns_key
+from ..payload import StoredThread, checkpoint_identity, part_identity, stored_thread, unpack, unseal
+from .graph_state import pending, to_json
+from .turns import MESSAGES
 
 #: Bytes of the largest part and of the largest pending write that are read; and pending writes of a thread.
 LARGEST_PART, LARGEST_WRITE, WRITES = 65_536, 65_536, 5
@@ -34,6 +37,98 @@ LARGEST_PART, LARGEST_WRITE, WRITES = 65_536, 65_536, 5
 DECODED = 20
 
 _DECODER = json.JSONDecoder()
+
+
+class HeadRow(NamedTuple):
+    """The newest checkpoint of a thread, without its parts."""
+
+    thread_id: str
+    ns_key: bytes
+    stored_seq: int
+    checkpoint_key: bytes
+    parent_key: bytes | None
+    needs: int
+    payload: bytes
+    metadata: str | None
+
+
+class StoppedRow(NamedTuple):
+    """A pending write at it."""
+
+    thread_id: str
+    checkpoint_key: bytes
+    task_id: str
+    idx: int
+    channel: str
+    task_path: str
+    payload: bytes
+
+
+class PreviewPartRow(NamedTuple):
+    """A part."""
+
+    thread_id: str
+    part: int
+    chunk: bytes
+
+
+# The newest checkpoint c of each thread: that of the graph itself, or of another namespace if it has none.
+_NEWEST_OF_EACH = """(SELECT t.tenant, t.thread_id, IF(root.seq IS NULL, newest.ns_key, :root_key) AS ns_key,
+        COALESCE(root.seq, newest.seq) AS seq
+   FROM {threads} t
+   LEFT JOIN LATERAL (SELECT c.seq
+                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
+                       WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.ns_key = :root_key AND c.hidden = 0
+                       ORDER BY c.tenant DESC, c.thread_id DESC, c.ns_key DESC, c.seq DESC
+                       LIMIT 1) AS root ON TRUE
+   LEFT JOIN LATERAL (SELECT c.ns_key, c.seq
+                        FROM {checkpoints} c FORCE INDEX (newest)
+                       WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.hidden = 0
+                       ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+                       LIMIT 1) AS newest ON TRUE
+  WHERE t.tenant = :tenant AND t.thread_id IN (:thread_ids) AND {LIVE_THREAD}
+  LIMIT :count) AS k
+  JOIN {checkpoints} c
+    ON c.tenant = k.tenant AND c.thread_id = k.thread_id AND c.ns_key = k.ns_key AND c.seq = k.seq"""
+
+#: Its row, without its parts.
+HEADS = Select(
+    f"""
+SELECT c.thread_id, c.ns_key, COALESCE(c.stored_seq, c.seq), c.checkpoint_key, c.parent_key, c.needs, c.payload,
+   c.metadata
+  FROM {_NEWEST_OF_EACH}
+""",  # noqa: S608 - constants
+    HeadRow,
+)
+
+#: The pending writes at it that show why it stopped, or that are several in one row.
+STOPPED = Select(
+    f"""
+SELECT w.thread_id, w.checkpoint_key, w.task_id, w.idx, w.channel, w.task_path, w.payload
+  FROM {_NEWEST_OF_EACH}
+  JOIN LATERAL (SELECT w.*
+                  FROM {{writes}} w
+                 WHERE w.tenant = c.tenant AND w.thread_id = c.thread_id AND w.checkpoint_key = c.checkpoint_key
+                   AND w.channel IN ('', '__interrupt__', '__error__') AND LENGTH(w.payload) <= :largest
+                 LIMIT :each) AS w
+""",  # noqa: S608 - constants
+    StoppedRow,
+)
+
+#: Parts of values, in the table of parts or in the row of a checkpoint.
+PREVIEW_PARTS = Select(
+    """
+SELECT n.thread_id, n.part, COALESCE(p.chunk, o.chunk)
+  FROM JSON_TABLE(:listed, '$[*]' COLUMNS (thread_id VARCHAR(512) COLLATE utf8mb4_0900_bin PATH '$[0]',
+                                      ns_key VARCHAR(32) PATH '$[1]',
+                                      part BIGINT UNSIGNED PATH '$[2]')) AS n
+  LEFT JOIN {parts} p ON p.tenant = :tenant AND p.thread_id = n.thread_id AND p.part = n.part
+  LEFT JOIN {checkpoints} o ON o.tenant = :tenant AND o.thread_id = n.thread_id AND o.ns_key = UNHEX(n.ns_key)
+                        AND o.seq = n.part DIV {OWN_PARTS} AND o.stored_seq IS NULL
+ WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL
+""",
+    PreviewPartRow,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +149,30 @@ class GraphHead:
     messages: Stored | None
     writes: Sequence[PendingWrite]
 
-    def wanted_parts(self) -> Iterator[WantedPart]:
-        """Yield the parts with the first and the last messages, unless they are too large."""
+    def end_parts(self) -> Iterator[tuple[str, str, int]]:
+        """Yield thread, namespace and number of the parts with the first and the last messages, if not too large."""
         if self.messages is not None:
             for link in {self.messages.chain[0], self.messages.chain[-1]}:
                 if link.length - link.start <= LARGEST_PART:
-                    yield WantedPart(self.row.thread_id, self.row.ns_key, link.part)
+                    yield self.row.thread_id, self.row.ns_key.hex(), link.part
+
+
+def read_previews(
+    sql: Dialect, tenant: str, thread_ids: Sequence[str], sealing: Sealing
+) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+    """Return the previews of threads by their ids. Two round trips: the second reads the ends of long conversations."""
+    which: dict[str, Any] = {
+        "tenant": tenant,
+        "root_key": ns_key(""),
+        "thread_ids": list(thread_ids),
+        "count": len(thread_ids),
+    }
+    heads, stopped = HEADS(sql, **which), STOPPED(sql, each=WRITES, largest=LARGEST_WRITE, **which)
+    results = yield Batch((heads, stopped), atomic=False)
+    read = heads_of(tenant, results.rows(heads), results.rows(stopped), sealing)
+    listed = [part for head in read for part in head.end_parts()]
+    rows = (yield from fetch(PREVIEW_PARTS(sql, tenant=tenant, listed=json.dumps(listed)))) if listed else []
+    return partial(previews_of, read, rows)
 
 
 def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow], sealing: Sealing) -> list[GraphHead]:
@@ -73,15 +186,16 @@ def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow]
         identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
         try:
             values = unpack(row.payload, row.stored_seq, identity).values
-            made = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
+            waiting = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
         except (CorruptCheckpoint, EncryptionError):
             continue
         state = {
-            name: to_json(held.value.value) if isinstance(held.value, Inline) else None for name, held in values.items()
+            name: to_json(labelled.value.value) if isinstance(labelled.value, Inline) else None
+            for name, labelled in values.items()
         }
-        held = values.get(MESSAGES)
-        stored = held.value if held is not None and isinstance(held.value, Stored) else None
-        heads.append(GraphHead(thread, row, state, stored, made))
+        messages = values.get(MESSAGES)
+        stored = messages.value if messages is not None and isinstance(messages.value, Stored) else None
+        heads.append(GraphHead(thread, row, state, stored, waiting))
     return heads
 
 

@@ -1,4 +1,6 @@
-"""`GraphThreads`: reads threads of graphs, and of other savers that keep every checkpoint, for the inspector. No I/O.
+"""Reads threads of graphs, and of other savers that keep every checkpoint, for the inspector: `GraphThreads`. No I/O.
+
+`GraphChanges` deletes and copies them, for the inspector and ``rm``.
 
 Values are decoded without LangGraph, and no stored object is constructed; see `msgpack`.
 """
@@ -14,14 +16,11 @@ from typing import Any
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....dialect.graphs import GraphDialect
-from ....dialect.graphs.inspection import HistoryRow, OutlineRow, PageFilter, TaggedRow, ThreadPosition, ThreadSummary
-from ....dialect.graphs.pieces import LAG_S
 from ....dialect.inspection import ThreadMarker
+from ....dialect.like import like
 from ....dialect.words import excerpt, patterns_of, scores
-from ....engine.operation import Batch, Operation, Outdated, fetch
+from ....engine.operation import Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
-from ....records.log_digests import EMPTY
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ....runtime.exact_json import queryable_json
 from ....runtime.json_strings import strings_of
@@ -29,8 +28,7 @@ from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of
-from ...inspection.cursors import from_cursor, to_cursor
-from ...inspection.first_saved import hash_prefixes
+from ...inspection.msgpack import metadata_of
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -48,24 +46,28 @@ from ...inspection.sources import (
     RECENT_THREADS,
     Deferred,
     ThreadFilter,
+    from_cursor,
     time_text,
+    to_cursor,
 )
-from ...inspection.to_json import metadata_of
 from .. import keys
-from ..ancestry import Ancestry
-from ..arguments import check_id
 from ..base_cache import BaseCache
+from ..copying import copy_thread
+from ..keys import check_id
 from ..loading import Loading
-from ..payload import unpack
+from ..operations import GraphOperations
+from ..payload import stored_thread
 from ..records import ChannelHistory, LoadedGraphCheckpoint
-from ..sealed_rows import StoredThread, checkpoint_identity, stored_thread
+from ..statements import inspection
+from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSummary
+from ..statements.tables import LAG_S, ThreadKey, conditions, graph_dialect
+from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
-from .graph_state import GraphState, view_of
-from .previews import LARGEST_WRITE, WRITES, heads_of, previews_of
+from .graph_state import GraphState, stored_as_writes, view_of
+from .previews import read_previews
 from .statistics import statistics_of
-from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
-from .values_as_json import fingerprint, stored_as_writes
+from .turns import outline_of, read_lists, turns_of
 
 #: The maximum number of threads that a filtered page examines, and the size of a batch. The next page continues after
 #: them.
@@ -82,10 +84,6 @@ RECENT_LIMIT = 2_000
 
 #: The maximum number of bytes of states that a search reads.
 SEARCHED_BYTES = 33_554_432
-
-#: The maximum number of conversations that are read for the turns of a thread, one for each branch with a different
-#: beginning; and their most bytes in all.
-LISTS, LISTS_BYTES = 4, 67_108_864
 
 #: The namespace of a graph itself. Those of its subgraphs have names.
 _ROOT = ""
@@ -105,39 +103,39 @@ class GraphThreads:
     turns_at_once = 100
 
     def __init__(self, config: MySQLConfig) -> None:
-        self.sql = GraphDialect(config.table_prefix)
+        self.sql = graph_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
         self._parser = config.search_parser
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._loading = Loading(self.sql, BaseCache(0), self._sealing)
-        self._ancestry = Ancestry(self.sql, self._sealing)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip, more if few of the examined threads pass a filter."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        asked = PageFilter(
-            check_text(wanted.pattern, "Pattern").replace("**", "*"),
-            None if cursor is None else _position_in(cursor),
-            None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
-            None if wanted.saved_before is None else time_text(wanted.saved_before),
+        pattern = check_text(wanted.pattern, "Pattern").replace("**", "*")
+        after_time, after_id = (None, None) if cursor is None else _position_in(cursor)
+        chosen = PageFilter(
+            pattern=None if pattern == "*" else like(pattern),
+            after_time=after_time,
+            after_id=after_id,
+            since=None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
+            until=None if wanted.saved_before is None else time_text(wanted.saved_before),
         )
-        end: ThreadPosition | None = None
-        if (
-            asked.pattern.startswith(("*", "?")) and asked.pattern != "*"
-        ):  # no index helps: examine a bounded number of threads
-            last = yield from fetch(self.sql.inspection.end(self._tenant, asked, STEP))
-            end = ThreadPosition(str(last[0].updated_at), last[0].thread_id) if last else None
+        if pattern.startswith(("*", "?")) and pattern != "*":  # no index helps: examine a bounded number of threads
+            pieces = {"conditions": chosen._replace(pattern=None).conditions}
+            find_end = inspection.END(self.sql, chosen, tenant=self._tenant, others=STEP - 1, pieces=pieces)
+            for last in (yield from fetch(find_end)):
+                chosen = chosen._replace(end_time=str(last.updated_at), end_id=last.thread_id)
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
         containment = None if wanted.metadata is None else Containment(wanted.metadata[1])
         threads: list[ThreadRow] = []
         examined, size = 0, limit
         while True:
-            find = self.sql.inspection.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end)
-            page = yield from fetch(find)
+            page = yield from self._summaries(chosen, size, chosen.conditions)
             examined += len(page)
             for row in page:
-                asked = replace(asked, after=row.position)
+                chosen = chosen._replace(after_time=str(row.updated_at), after_id=row.thread_id)
                 thread = _thread(row)
                 if _fits(thread, wanted, containment):
                     threads.append(thread)
@@ -145,20 +143,30 @@ class GraphThreads:
                         break
             else:
                 if len(page) < size:
-                    asked = replace(asked, after=end)
+                    chosen = chosen._replace(after_time=chosen.end_time, after_id=chosen.end_id)
                     break
             if len(threads) == limit or examined >= EXAMINED:
                 break
             size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
         threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        return Page(threads, None if asked.after is None else to_cursor(*asked.after))
+        if chosen.after_time is None or chosen.after_id is None:
+            return Page(threads, None)
+        return Page(threads, to_cursor(chosen.after_time, chosen.after_id))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
         check_thread_id(thread_id)
-        find = self.sql.inspection.thread(self._tenant, keys.ns_key(_ROOT), thread_id)
-        rows = yield from fetch(find)
+        rows = yield from self._summaries(PageFilter(), 1, inspection.NAMED, thread_id)
         return _thread(rows[0]) if rows else None
+
+    def _summaries(
+        self, chosen: PageFilter, limit: int, condition: str, thread_id: str | None = None
+    ) -> Operation[Sequence[ThreadSummary]]:
+        root_key, pieces = keys.ns_key(_ROOT), {"conditions": condition}
+        find = inspection.THREADS(
+            self.sql, chosen, tenant=self._tenant, root_key=root_key, limit=limit, thread_id=thread_id, pieces=pieces
+        )
+        return (yield from fetch(find))
 
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
@@ -168,8 +176,7 @@ class GraphThreads:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
         until = None if at is None else time_text(at)
-        find = self.sql.inspection.history(self._tenant, thread_id, limit + 1, before, until)
-        rows = yield from fetch(find)
+        rows = yield from self._history(thread_id, limit + 1, before_seq=before, until=until)
         items = [_checkpoint(row) for row in rows[:limit]]
         return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
 
@@ -192,40 +199,23 @@ class GraphThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         until = None if at is None else time_text(at)
+        pieces = {"conditions": conditions(inspection.CONDITIONS, {"until": until})}
         for ns in ROOTS:
-            find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(ns), limit, until)
+            key, ns_key = ThreadKey(self._tenant, thread_id), keys.ns_key(ns)
+            find = inspection.OUTLINES(self.sql, key, ns_key=ns_key, limit=limit, until=until, pieces=pieces)
             rows = yield from fetch(find)
             if rows:
                 break
         thread = stored_thread(self._tenant, thread_id, self._sealing)
-        outlines = [_outline(thread, row) for row in rows]
-        waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
-        waiting.pop(EMPTY, None)
-        lists: list[EncodedValue] = []
-        size_bytes = 0
-        while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
-            longest = waiting.pop(next(iter(waiting)))
-            try:
-                lists.append((yield from self._loading.value(self._tenant, thread_id, ns, longest)))
-            except CorruptCheckpoint:
-                continue
-            known = log_of(lists[-1])
-            hash_prefixes(known, waiting)
-            waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
+        outlines = [outline_of(thread, row) for row in rows]
+        lists = yield from read_lists(self._loading, self._tenant, thread_id, ns, outlines)
         return partial(turns_of, outlines, lists)
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
         """See `ThreadSource.previews`. Two round trips: the second reads the ends of long conversations."""
         if not thread_ids:
             return dict
-        root, sql = keys.ns_key(_ROOT), self.sql.previews
-        heads = sql.heads(self._tenant, root, thread_ids)
-        stopped = sql.stopped(self._tenant, root, thread_ids, WRITES, LARGEST_WRITE)
-        results = yield Batch((heads, stopped), atomic=False)
-        found = heads_of(self._tenant, results.rows(heads), results.rows(stopped), self._sealing)
-        wanted = [part for head in found for part in head.wanted_parts()]
-        rows = (yield from fetch(sql.parts(self._tenant, wanted))) if wanted else []
-        return partial(previews_of, found, rows)
+        return (yield from read_previews(self.sql, self._tenant, thread_ids, self._sealing))
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
@@ -239,7 +229,9 @@ class GraphThreads:
             return list
         states: list[GraphState] = []
         size_bytes = 0
-        newest = yield from fetch(self.sql.threads.list(self._tenant, "*", SEARCHED, 0))
+        newest = yield from fetch(
+            LIST(self.sql, tenant=self._tenant, pattern="%", limit=SEARCHED, offset=0, others=SEARCHED - 1)
+        )
         for row in newest:
             read = yield from self._read(row.thread_id, None, "", None)
             if read is None:
@@ -257,13 +249,14 @@ class GraphThreads:
         pair = queryable_json({key: value})
         if pair is None:  # no metadata can contain such a value
             return []
-        inspection, wanted = self.sql.inspection, (RECENT_THREADS, RECENT_CHECKPOINTS)
+        chosen = {"tenant": self._tenant, "threads": RECENT_THREADS, "checkpoints": RECENT_CHECKPOINTS}
         try:
-            find = inspection.by_metadata(self._tenant, *wanted, pair, limit)
-            rows = yield from fetch(find)
+            pieces = {"holds": inspection.HOLDS}
+            rows = yield from fetch(inspection.BY_METADATA(self.sql, pair=pair, limit=limit, pieces=pieces, **chosen))
         except (Outdated, SetupError):  # errors 3141 and 3157: metadata was changed by hand
-            find = inspection.by_metadata(self._tenant, *wanted, None, RECENT_LIMIT)
-            rows = yield from fetch(find)
+            rows = yield from fetch(
+                inspection.BY_METADATA(self.sql, limit=RECENT_LIMIT, pieces={"holds": ""}, **chosen)
+            )
         containment = Containment(value)
         tagged = [Tagged(self.family, row.thread_id, _checkpoint(row)) for row in rows]
         return [
@@ -276,7 +269,19 @@ class GraphThreads:
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """See `ThreadSource.markers`."""
-        return self.sql.inspection.markers(self._tenant, thread_ids)
+        return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=list(thread_ids))
+
+    def _history(self, thread_id: str, limit: int, **chosen: Any) -> Operation[Sequence[HistoryRow]]:
+        """Return checkpoints, the newest first.
+
+        Args:
+            thread_id: The thread.
+            limit: The maximum number.
+            chosen: Parameters of `inspection.CONDITIONS`.
+        """
+        pieces = {"conditions": conditions(inspection.CONDITIONS, chosen)}
+        key = ThreadKey(self._tenant, thread_id)
+        return (yield from fetch(inspection.HISTORY(self.sql, key, limit=limit, pieces=pieces, **chosen)))
 
     def _read(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
@@ -292,7 +297,7 @@ class GraphThreads:
                 return read
         if namespace:
             return None
-        newest = yield from fetch(self.sql.inspection.history(self._tenant, thread_id, 1))
+        newest = yield from self._history(thread_id, 1)
         if not newest:
             return None
         return (yield from self._read_in(thread_id, checkpoint_id, newest[0].namespace, until))
@@ -300,9 +305,10 @@ class GraphThreads:
     def _read_in(
         self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
     ) -> Operation[GraphState | None]:
-        checkpoint_key = None if checkpoint_id is None else keys.checkpoint_key(ns, checkpoint_id)
-        chosen = self.sql.inspection.checkpoint(self._tenant, thread_id, keys.ns_key(ns), checkpoint_key, until)
-        rows = yield from fetch(chosen)
+        chosen: dict[str, Any] = {"newest_of": keys.ns_key(ns)}
+        if checkpoint_id is not None:
+            chosen = {"checkpoint_key": keys.checkpoint_key(ns, checkpoint_id)}
+        rows = yield from self._history(thread_id, 1, until=until, **chosen)
         if not rows:
             return None
         checkpoint, next_seq = _checkpoint(rows[0]), rows[0].seq + 1
@@ -319,7 +325,7 @@ class GraphThreads:
         names = [name for name in stored_as_writes(checkpoint.metadata) if name not in values]
         if names:
             try:
-                apart = yield from self._ancestry.channel_history(
+                apart = yield from self._loading.channel_history(
                     self._tenant, thread_id, ns, checkpoint.checkpoint_id, names
                 )
             except CorruptCheckpoint as error:
@@ -335,30 +341,15 @@ def _bytes_of(loaded: LoadedGraphCheckpoint, name: str) -> EncodedValue | str:
         return str(error)
 
 
-def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
-    """Return the outline of a checkpoint of a thread."""
-    messages, damaged = None, False
-    values: Mapping[str, Any] = {}
-    try:
-        identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
-        found = unpack(row.payload, row.stored_seq, identity).values
-        held = found.get(MESSAGES)
-        messages = None if held is None else held.value
-        values = {name: fingerprint(one.value) for name, one in found.items()}
-    except CorruptCheckpoint:
-        damaged = True
-    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged, values)
-
-
 def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
     """Return the states that contain words, best first."""
     views = [view for view in map(view_of, states) if view.damage is None]
     texts = list(map(_text, views))
     matches = [[word.search(text) for word in words] for text in texts]
     hits: list[Hit] = []
-    for view, text, found, score in zip(views, texts, matches, scores(matches), strict=True):
+    for view, text, places, score in zip(views, texts, matches, scores(matches), strict=True):
         if score:
-            around = excerpt(text, next(match.start() for match in found if match))
+            around = excerpt(text, next(match.start() for match in places if match))
             saved = view.checkpoint
             hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, score, saved.created_at))
     hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
@@ -373,7 +364,7 @@ def _text(view: StateView) -> str:
 
 
 def _thread(row: ThreadSummary) -> ThreadRow:
-    known, damage = metadata_of(row.metadata)
+    metadata, damage = metadata_of(row.metadata)
     times = [aware(time) for time in (row.updated_at, row.saved_at) if time is not None]
     return ThreadRow(
         family="graphs",
@@ -383,20 +374,20 @@ def _thread(row: ThreadSummary) -> ThreadRow:
         checkpoints=int(row.checkpoints),
         size_bytes=int(row.size_bytes),
         checkpoint_id=row.checkpoint_id,
-        metadata=known,
+        metadata=metadata,
         damage=damage,
     )
 
 
 def _checkpoint(row: HistoryRow | TaggedRow) -> CheckpointRow:
-    known, damage = metadata_of(row.metadata)
+    metadata, damage = metadata_of(row.metadata)
     return CheckpointRow(
         namespace=row.namespace,
         checkpoint_id=row.checkpoint_id,
         parent_id=row.parent_id,
         created_at=aware(row.created_at),
         size_bytes=int(row.size_bytes),
-        metadata=known,
+        metadata=metadata,
         damage=damage,
     )
 
@@ -415,10 +406,44 @@ def _fits(thread: ThreadRow, wanted: ThreadFilter, containment: Containment | No
     return name in thread.metadata and containment.within(thread.metadata[name])
 
 
-def _position_in(cursor: str) -> ThreadPosition:
-    """Return the position in a cursor."""
+def _position_in(cursor: str) -> tuple[str, str]:
+    """Return the time and the id in a cursor."""
     time, thread_id = from_cursor(cursor, str, str)
     try:
-        return ThreadPosition(str(datetime.fromisoformat(time)), thread_id)
+        return str(datetime.fromisoformat(time)), thread_id
     except ValueError:
         raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None
+
+
+class GraphChanges:
+    """See `ThreadChanges`.
+
+    Args:
+        config: The options.
+    """
+
+    can_branch = False
+    has_history = True
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._tenant = config.tenant
+        self._operations = GraphOperations(config)
+        self._removing = self._operations.removing
+
+    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
+        """See `ThreadChanges.delete`."""
+        if checkpoint_id is None:
+            return (yield from self._removing.delete_thread(self._tenant, thread_id))
+        for ns in (namespace,) if namespace else ROOTS:
+            if (yield from self._removing.delete_checkpoint(self._tenant, thread_id, ns, checkpoint_id)):
+                return True
+        return False
+
+    def copy(self, source: str, target: str) -> Operation[bool]:
+        """See `ThreadChanges.copy`."""
+        return (yield from copy_thread(self._operations, self._tenant, source, target))
+
+    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
+        """Refuse: a state of a graph depends on the states before it."""
+        raise InvalidInput("A graph's thread can only be copied as a whole.")
+        yield

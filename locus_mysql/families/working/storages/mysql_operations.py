@@ -10,17 +10,22 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from ....config import MySQLConfig
+from ....dialect.ledger import FORGOTTEN_AT_ONCE
+from ....dialect.sql import SQL, Select
 from ....dialect.statement import Param, Query, Statement
-from ....dialect.working.statements import CheckpointRow, EntryRow, HeadRow, HistoryRow, WorkingDialect, sql_time
-from ....dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
 from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch
 from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, LocusMySQLError
+from ....records import ledger
 from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
-from ..session import Changes, Entries, Entry, Head, Session, StoredCheckpoint, Work
+from ..session import NOTE, TASK, VARIABLE, Changes, Entries, Entry, Head, Session, StoredCheckpoint, Work
+from ..statements import reading, writing
+from ..statements.reading import CheckpointRow, EntryRow, HeadRow
+from ..statements.tables import SessionKey, working_dialect
+from ..statements.writing import Outcome, Use, in_portions, sql_time
 from ..stored import Seals
 from .optimistic import (
     EXPIRING,
@@ -57,7 +62,7 @@ class WorkingOperations(OptimisticOperations):
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__()
         self.config = config
-        self.sql = WorkingDialect(config.table_prefix)
+        self.sql = working_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self.sealing = Sealing(config.encryption, self.schema.family)
 
@@ -73,14 +78,17 @@ class WorkingOperations(OptimisticOperations):
         Args:
             limit: The maximum number of sessions to remove.
         """
-        removed, writing = 0, self.sql.writing
-        for found in (yield from fetch(self.sql.reading.expired(limit))):
+        removed = 0
+        for found in (yield from fetch(reading.EXPIRED(self.sql, limit=limit))):
             key = SessionKey(found.tenant, found.session_id)
             with contextlib.suppress(Outdated):  # another process removed it, or began it again
-                parts = writing.remove(found.tenant, found.sid)
-                yield Batch((writing.end_expired(key, found.sid), writing.guard(), *parts))
+                yield self._removal(writing.END_EXPIRED, key, found.sid)
                 removed += 1
         return removed
+
+    def _removal(self, end: SQL, key: SessionKey, sid: bytes) -> Batch:
+        guard, parts = writing.GUARD(self.sql), writing.remove(self.sql, key, sid)
+        return Batch((end(self.sql, key, sid=sid), guard, *parts))
 
     def forget_tenant(self, tenant: str) -> Operation[int]:
         """Remove all sessions of a tenant, each whole; returns their number, without expired ones.
@@ -88,16 +96,14 @@ class WorkingOperations(OptimisticOperations):
         Args:
             tenant: The tenant.
         """
-        writing = self.sql.writing
         removed, last = 0, ""
         while True:
-            page = yield from fetch(self.sql.reading.of_tenant(tenant, last, SESSIONS_AT_ONCE))
+            page = yield from fetch(reading.OF_TENANT(self.sql, tenant=tenant, after=last, limit=SESSIONS_AT_ONCE))
             for found in page:
                 key = SessionKey(tenant, found.session_id)
                 self.known.take(calls.Address(*key))
                 with contextlib.suppress(Outdated):  # another process, or a batch whose answer was lost, removed it
-                    parts = writing.remove(tenant, found.sid)
-                    yield Batch((writing.end_known(key, found.sid), writing.guard(), *parts))
+                    yield self._removal(writing.END_KNOWN, key, found.sid)
                 removed += not found.expired
             if len(page) < SESSIONS_AT_ONCE:
                 return removed
@@ -111,7 +117,7 @@ class WorkingOperations(OptimisticOperations):
         """See `OptimisticOperations`."""
         tenant, sealing = call.address.tenant, self.sealing.of(*call.address)
         tokens = [token_of(call, index) for index in range(len(call.commands) + call.stamped)]
-        queries = [self.sql.ledger.find(tenant, token) for token in tokens]
+        queries = [ledger.FIND(self.sql, tenant=tenant, token=token) for token in tokens]
         results = yield Batch(tuple(queries), atomic=False)
         rows = [results.row(query) for query in queries]
         if rows[0] is None:
@@ -124,17 +130,17 @@ class WorkingOperations(OptimisticOperations):
 
     def load(self, address: calls.Address, need: Need, *, fills: bool, renews: bool) -> Operation[Loaded]:
         """See `OptimisticOperations`. One round trip."""
-        key, reading = SessionKey(*address), self.sql.reading
-        renewal = (reading.renew(key),) if renews else ()
+        key = SessionKey(*address)
+        renewal = (writing.RENEW(self.sql, key),) if renews else ()
         seals = Seals(self.sealing, key)
         if not fills and (one := _only_entry(need)) is not None:
             return (yield from self._load_one(key, seals, one, renewal))
         if not fills and need.notes and need == Need(notes=need.notes):
             return (yield from self._load_notes(key, seals, need.notes, renewal))
-        head = reading.head(key)
+        head = reading.HEAD(self.sql, key)
         parts = self._parts(key, need, fills=fills)
-        checkpoints = reading.checkpoints(key) if need.checkpoints or need.contents else None
-        history = {name: reading.history(key, name) for name in sorted(need.contents)}
+        checkpoints = reading.CHECKPOINTS(self.sql, key) if need.checkpoints or need.contents else None
+        history = {name: reading.HISTORY(self.sql, key, checkpoint_id=name) for name in sorted(need.contents)}
         queries: list[Query[Any]] = [head, *parts, *([checkpoints] if checkpoints else []), *history.values()]
         several = len(queries) > 2 and not fills
         results = yield Batch((*renewal, *queries), atomic=several or bool(need.contents))
@@ -159,7 +165,7 @@ class WorkingOperations(OptimisticOperations):
         self, key: SessionKey, seals: Seals, one: tuple[int, str], renewal: tuple[Statement, ...]
     ) -> Operation[Loaded]:
         """Read one entry with the session's stamp and times."""
-        query = self.sql.reading.one(key, *one)
+        query = reading.ONE(self.sql, key, kind=one[0], name=one[1])
         results = yield Batch((*renewal, query), atomic=False)
         row = results.row(query)
         if row is None:
@@ -177,7 +183,7 @@ class WorkingOperations(OptimisticOperations):
         self, key: SessionKey, seals: Seals, count: int, renewal: tuple[Statement, ...]
     ) -> Operation[Loaded]:
         """Read the last notes with the session's stamp and times."""
-        query = self.sql.reading.last_notes(key, count)
+        query = reading.NOTES(self.sql, key, limit=count)
         results = yield Batch((*renewal, query), atomic=False)
         rows = results.rows(query)
         if not rows:
@@ -194,25 +200,29 @@ class WorkingOperations(OptimisticOperations):
 
     def _parts(self, key: SessionKey, need: Need, *, fills: bool) -> list[Query[EntryRow]]:
         """Return the queries of entries; that of the first names is the last."""
-        reading = self.sql.reading
-        if need.whole:
-            return [reading.everything(key)]
         parts: list[Query[EntryRow]] = []
+
+        def add(statement: Select[EntryRow], condition: str, **values: Any) -> None:
+            parts.append(statement(self.sql, key, pieces={"condition": condition}, **values))
+
+        if need.whole:
+            add(reading.ENTRIES, reading.EVERYTHING)
+            return parts
         if need.notes:
-            parts.append(reading.notes(key, need.notes))
+            add(reading.ENTRIES, reading.LAST_NOTES, limit=need.notes)
         if need.task:
-            parts.append(reading.named(key, TASK, ("",), values=True))
+            add(reading.ENTRIES, reading.NAMED, kind=TASK, names=[""])
         if need.values and need.variables != VALUES:
-            parts.append(reading.named(key, VARIABLE, sorted(need.values), values=True))
+            add(reading.ENTRIES, reading.NAMED, kind=VARIABLE, names=sorted(need.values))
         if need.variables in {NAMES, VALUES}:
-            parts.append(reading.variables(key, values=need.variables == VALUES))
+            add(reading.ENTRIES if need.variables == VALUES else reading.SIZES, reading.OF_VARIABLES)
             return parts
         if need.variables == EXPIRING:
-            parts.append(reading.expiring(key))
+            add(reading.SIZES, reading.EXPIRING)
         if sizes := sorted(need.sizes - need.values):
-            parts.append(reading.named(key, VARIABLE, sizes, values=False))
+            add(reading.SIZES, reading.NAMED, kind=VARIABLE, names=sizes)
         if fills:
-            parts.append(reading.names_and_task(key, NAMES_AT_FIRST + 1))
+            add(reading.SIZES, reading.NAMES_AND_TASK, limit=NAMES_AT_FIRST + 1)
         return parts
 
     def _add(self, session: Session, rows: Iterable[EntryRow], seals: Seals, need: Need) -> None:
@@ -260,35 +270,37 @@ class WorkingOperations(OptimisticOperations):
 
     def commit(self, session: Session | None, work: Work) -> Operation[Commit]:
         """See `OptimisticOperations`. One round trip."""
-        call, writing = work.call, self.sql.writing
+        call, sql = work.call, self.sql
         key = SessionKey(*call.address)
         sealing = self.sealing.of(*key)
-        outcomes = [
-            (token_of(call, index), sealing.mask(outcome, token_of(call, index)))
+        first, *others = [
+            Outcome(token_of(call, index), sealing.mask(outcome, token_of(call, index)))
             for index, outcome in enumerate(outcomes_of(work))
             if index == 0 or outcome
         ]
-        record = writing.record(key.tenant, outcomes)
+        record = writing.record(sql, key, first, others)
         steps: list[Statement] = []
         advance: Statement | None = None
         if work.found is None:
             if session is not None:  # it has expired
-                steps += [writing.end_expired(key, session.head.sid), *writing.remove(key.tenant, session.head.sid)]
+                sid = session.head.sid
+                steps += [writing.END_EXPIRED(sql, key, sid=sid), *writing.remove(sql, key, sid)]
             work.head.sid = os.urandom(16)
-            steps += [writing.begin(key, columns_of(work.head)), record]
+            steps += [writing.BEGIN(sql, key, **columns_of(work.head)), record]
         else:
-            before = work.found.head
-            guarded = (key, before.sid, before.stamp, work.valid_until_us)
+            sid, stamp, until_us = work.found.head.sid, work.found.head.stamp, work.valid_until_us
             if work.ended:
-                steps += [writing.end(*guarded), record, *writing.remove(key.tenant, before.sid)]
+                end = writing.END(sql, key, sid=sid, stamp=stamp, valid_until_us=until_us)
+                steps += [end, record, *writing.remove(sql, key, sid)]
             else:
-                advance = writing.advance(*guarded, _changed_columns(before, work.head))
+                columns = _changed_columns(work.found.head, work.head)
+                advance = writing.advance(sql, key, sid, stamp, until_us, columns)
                 steps += [advance, record]
         if not work.ended:
             steps += self._entry_steps(key, work)
         batch = Batch.of(
             *steps,
-            outcome_query=self.sql.ledger.find(key.tenant, call.token),
+            outcome_query=ledger.FIND(sql, key, token=call.token),
             lock=(self.sql.names["sessions"], *key),
         )
         try:
@@ -307,40 +319,39 @@ class WorkingOperations(OptimisticOperations):
 
     def _entry_steps(self, key: SessionKey, work: Work) -> list[Statement]:
         """Return the statements that write entries and checkpoints."""
-        writing, tenant, sid = self.sql.writing, key.tenant, work.head.sid
+        of_session = (self.sql, key, work.head.sid)
         changes, seals = work.changes(), Seals(self.sealing, key)
-        steps: list[Statement] = [*self._keeping(key, work, changes)]
+        steps = self._keeping(key, seals, work, changes)
         if changes.clears_notes:
-            steps += writing.drop_notes(tenant, sid)
-        if changes.drops:
-            steps += writing.drop_notes(tenant, sid, changes.drops)
-        if changes.puts:
-            steps += writing.put(tenant, sid, [seals.row(*put) for put in changes.puts])
-        if changes.uses:
-            steps += writing.use(tenant, sid, changes.uses)
-        if changes.created:
-            steps += writing.create_checkpoints(tenant, sid, [seals.checkpoint_row(one) for one in changes.created])
+            steps.append(writing.DROP_ALL(self.sql, key, sid=work.head.sid))
+        steps += in_portions(writing.DROP, "names", changes.drops, *of_session)
+        steps += in_portions(writing.PUT, "rows", [seals.row(*put) for put in changes.puts], *of_session)
+        steps += in_portions(writing.USE, "rows", [Use(*use) for use in changes.uses], *of_session)
+        created = [seals.checkpoint_row(one) for one in changes.created]
+        steps += in_portions(writing.CREATE, "rows", created, *of_session)
         if changes.removed:
-            steps += writing.delete_checkpoints(tenant, sid, changes.removed)
+            steps.append(writing.DELETE(self.sql, key, sid=work.head.sid, ids=changes.removed))
+            steps.append(writing.PRUNE(self.sql, key, sid=work.head.sid))
         return steps
 
-    def _keeping(self, key: SessionKey, work: Work, changes: Changes) -> list[Statement]:
+    def _keeping(self, key: SessionKey, seals: Seals, work: Work, changes: Changes) -> list[Statement]:
         """Return the statements that write the history."""
-        writing, tenant, sid = self.sql.writing, key.tenant, work.head.sid
         steps: list[Statement] = []
-        kept = work.session.head.kept
+        sid, kept = work.head.sid, work.session.head.kept
+        of_session = (self.sql, key, sid)
         if changes.clears_notes and kept:
-            steps.append(writing.keep_notes(tenant, sid, kept))
+            up_to = {"condition": writing.UP_TO}
+            steps.append(writing.KEEP(self.sql, key, pieces=up_to, sid=sid, kind=NOTE, kept=kept, valid_until=kept + 1))
         grouped: dict[tuple[int, int], list[str]] = defaultdict(list)
         for kind, name, until in changes.keep:
             grouped[kind, until].append(name)
+        of_names = {"condition": writing.OF_NAMES}
         for (kind, until), names in grouped.items():
-            steps += writing.keep(tenant, sid, kind, names, until)
-        if changes.history:
-            seals = Seals(self.sealing, key)
-            rows = [(seals.row(kind, name, entry), until) for kind, name, entry, until in changes.history]
-            steps += writing.put_history(tenant, sid, [HistoryRow(*row, until) for row, until in rows])
-        return steps
+            steps += in_portions(
+                writing.KEEP, "names", names, *of_session, pieces=of_names, kind=kind, valid_until=until
+            )
+        history = [seals.row(*earlier) for earlier in changes.history]
+        return [*steps, *in_portions(writing.PUT_HISTORY, "rows", history, *of_session)]
 
     def _housekeeping(self, key: SessionKey) -> Operation[None]:
         """Forget tokens and deleted entries, and remove expired sessions.
@@ -348,8 +359,8 @@ class WorkingOperations(OptimisticOperations):
         The write itself is complete by then, so a failure is only logged, and a later write repeats the housekeeping.
         """
         try:
-            forget = (self.sql.ledger.forget_old(), self.sql.writing.forget_removed(key))
-            yield Batch(forget, atomic=False)
+            forget = ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE)
+            yield Batch((forget, writing.forget_removed(self.sql, key)), atomic=False)
             yield from self.sweep(HOUSEKEEPING_SESSIONS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A session was written to, but the housekeeping after it failed: %s.", loggable(error))
@@ -380,11 +391,10 @@ def head_of(row: HeadRow) -> Head:
     )
 
 
-def columns_of(head: Head) -> tuple[Param, ...]:
-    """Return the columns of a new session, in the order of its statement."""
-    counts = head.variables, head.size_bytes, head.notes, head.notes_bytes, head.notes_version, head.last_note
-    times = sql_time(head.created_us), sql_time(head.expires_us)
-    return (head.sid, head.stamp, head.ttl_us, *counts, head.checkpoints, head.kept, *times)
+def columns_of(head: Head) -> dict[str, Any]:
+    """Return the columns of a new session, by name."""
+    columns = {name: getattr(head, name) for name in _FIELDS}
+    return {**columns, "created_at": sql_time(head.created_us), "expires_at": sql_time(head.expires_us)}
 
 
 def _changed_columns(before: Head, after: Head) -> dict[str, Param]:

@@ -15,7 +15,7 @@ from ....config import MySQLConfig
 from ....errors import SetupError, UsageError
 from ....runtime.transfer import TransferReport
 from ....transfer.engine import Advance, run_blocking, transfer
-from ..synchronous import MySQLSaver
+from ..checkpointers import MySQLSaver
 from .savers import BlockingSaver, Saver, SaverThreads, SaverWriter
 
 

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from langgraph.store.base import BaseStore, InvalidNamespaceError, SearchItem
 
 from ....config import MySQLConfig
-from ....dialect.memories.moving import KeptRow
 from ....errors import InvalidInput
 from ....families.memories.arguments import encode_value
 from ....families.memories.lines import default_text
 from ....families.memories.moving import KeptItem
 from ....families.memories.namespaces import encoded_key, path_of
+from ....families.memories.statements.moving import KeptRow
 from ....families.memories.transfer import ItemTarget
 from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time

@@ -18,8 +18,7 @@ from ....families.checkpoints.records import decode_state_text
 from ....families.checkpoints.thread_writer import ThreadWriter, Wanted
 from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time
-from ..agent_states import is_provisional
-from ..dicts import AgentDictOperations
+from ..agent_states import AgentDictOperations, is_provisional
 from ..operations import LocusOperations
 from .sources import (
     AgentCheckpoint,

@@ -51,26 +51,6 @@ async def test_a_put_whose_connection_breaks_is_carried_out_exactly_once(
         assert (await saver.get(thread_id="thread"))["checkpoint"] == state_of(last)
 
 
-async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(open_saver: OpenSaver) -> None:
-    slow, quick = open_saver("pymysql-sync").store, open_saver("pymysql-sync").store
-    index = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
-    slow.put_writes(**index, writes=[("x", "before")])
-    calling = slow._operations.put_writes(**index, writes=[("x", "early")])
-    batch = next(calling)
-
-    def carried_out(batch: Batch) -> Operation[Any]:
-        return (yield batch)
-
-    def found() -> bool:
-        return bool(slow._run(carried_out(Batch.of(batch.outcome_query)))[0].rows)
-
-    assert not found()
-    slow._run(carried_out(Batch(batch.statements)))
-    quick.put_writes(**index, writes=[("x", "late")])
-    assert found(), "the repeat would not know that it was carried out"
-    assert quick.get_writes(**index)[0]["value"] == "late"
-
-
 @one_of_each
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
 @pytest.mark.parametrize("pipeline", [True, False])
@@ -93,39 +73,6 @@ async def test_a_removal_or_copy_whose_connection_breaks_is_carried_out_once(
         assert await saver.delete_thread("copy"), packet
         assert not await saver.delete_thread("copy"), packet
     assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]
-
-
-@one_of_each
-@pytest.mark.parametrize("method", ["delete_thread", "delete_checkpoint", "prune", "copy_thread"])
-async def test_a_packet_that_comes_late_never_undoes_what_came_after(
-    open_saver: OpenSaver, side: str, method: str
-) -> None:
-    slow, quick = open_saver(side), open_saver(side)
-
-    def begin() -> Operation[Any]:
-        operations = slow.store._operations
-        if method == "copy_thread":
-            return operations.copy_thread("thread", "copy")
-        arguments = {"delete_thread": {}, "delete_checkpoint": {"checkpoint_id": "c1"}, "prune": {"keep": 1}}[method]
-        return getattr(operations, method)(thread_id="thread", **arguments)
-
-    await put_turns(quick, 2)
-    batch = next(begin())
-    assert not (await carry_out(slow, Batch.of(batch.outcome_query)))[0].rows
-    await carry_out(slow, Batch(batch.statements))
-    if method == "copy_thread":
-        assert await quick.delete_thread("copy")
-    else:
-        await put_turns(quick, 2)
-    before = await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")
-    assert (await carry_out(slow, Batch.of(batch.outcome_query)))[0].rows, (
-        "a repeat would not know that it was carried out"
-    )
-    assert await carry_out(slow, Batch(batch.statements)) is None
-    assert (await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")) == before
-    for checkpoint_id in before[0]:
-        found = await quick.get(thread_id="thread", checkpoint_id=checkpoint_id)
-        assert found["checkpoint"] == state_of(int(checkpoint_id[1:]))
 
 
 REMOVALS = {
@@ -163,17 +110,3 @@ async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was
     late = await carry_out(slow, Batch(batch.statements))
     assert late is None or [result.affected for result in late] == [0]
     assert await ids(quick, thread_id="thread") == before
-
-
-@one_of_each
-async def test_a_put_that_comes_late_finds_its_id_taken(open_saver: OpenSaver, side: str) -> None:
-    saver = open_saver(side)
-    await put_turns(saver, 2)
-    operations = saver.store._operations
-    batch = next(
-        operations.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3), parent_checkpoint_id="c2")
-    )
-    assert len(batch.statements) == 1, "a save of a thread that is known is one statement"
-    await put_turns_after(saver, 2, 4)
-    assert await carry_out(saver, Batch(batch.statements)) is None
-    assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]

@@ -112,7 +112,7 @@ def test_a_killed_process_leaves_items_whole(
         path = f"n\0{label}\0".encode()
         tables = {
             "items": ("item_key, value, version, COALESCE(search_text, pending_text)", "path = %s"),
-            "vectors": ("item_key, number, embedding", "path = %s AND removed = 0"),
+            "vectors": ("item_key, number, SUBSTR(embedding, 6)", "path = %s AND removed = 0"),
             "signs": ("item_key, number, sig", "owner = CONCAT('default', 0x00, %s)"),
         }
         return {

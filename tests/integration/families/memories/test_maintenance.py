@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.cli import main as cli
-from locus_mysql.dialect import Statement
-from locus_mysql.dialect.ledger import Ledger
+from locus_mysql.dialect.sql import SQL
 from locus_mysql.families.memories import maintenance, writing
 from locus_mysql.families.memories.maintenance import MemoryMaintenance
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
+from locus_mysql.records import ledger
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -186,7 +186,7 @@ async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
     memories: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(writing, "one_in", lambda one_in: True)
-    monkeypatch.setattr(Ledger, "forget_old", lambda self: Statement("DELETE FROM nowhere"))
+    monkeypatch.setattr(ledger, "FORGET_OLD", SQL("DELETE FROM nowhere"))
     await memories.put(HERE, "a", 1, if_version=0)
     await memories.put(HERE, "a", 2, if_version=1)
     assert (await memories.get_item(HERE, "a")).version == 2

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from locus_mysql import Encryption
-from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories.base import embed_page
 from locus_mysql.families.memories.lines import item_line, item_of_content
 from locus_mysql.families.memories.maintenance import MemoryMaintenance
 from locus_mysql.families.memories.operations import MemoryOperations
+from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.memory import Put
 from locus_mysql.runtime.checksummed_jsonl import content_of
 

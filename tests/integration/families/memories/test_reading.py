@@ -8,9 +8,9 @@ import pymysql
 import pytest
 
 from locus_mysql import SyncMemoryStore
-from locus_mysql.dialect.memories.filters import compile_filter
-from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories import reading
+from locus_mysql.families.memories.statements.dialect import Range
+from locus_mysql.families.memories.statements.filters import compile_filter
 from locus_mysql.memory import Put
 from tests.growth import assert_linear
 

@@ -380,7 +380,7 @@ async def test_an_item_that_is_no_json_breaks_no_search_and_is_named_itself(
         assert await memories.count(("n",), filter={"a": 2}) == 1
     assert [hit.item.key for hit in await memories.search(("n",))] == ["0", "2"]
     assert [hit.item.key for hit in await memories.search(("n",), embedding=[1, 0])] == ["0", "2"]
-    with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is not JSON. Delete it."):
+    with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read back: its bytes were changed"):
         await memories.get(("n",), "1")
     await memories.delete(("n",), "1")
     assert [hit.item.key for hit in await memories.search(("n",), **asked)] == ["2"]

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from locus_mysql import MemoryStore, SyncMemoryStore
-from locus_mysql.dialect.memories.tables import table_names
 from locus_mysql.errors import VersionConflict
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.namespaces import begins_with, ends_with, path_of
 from locus_mysql.families.memories.nearest import NearestOperations
 from locus_mysql.families.memories.puts import Put
+from locus_mysql.families.memories.statements.tables import table_names
 
 from ...conftest import MakeConfig
 from ...connecting import connect
@@ -200,7 +200,7 @@ class Memories(RuleBasedStateMachine):
     def restart(self, store: int) -> None:
         """Empty the caches of a process."""
         procedures = self._procedures(store)
-        procedures.nearest = NearestOperations(procedures.sql, CACHE_BYTES[store])
+        procedures.nearest = NearestOperations(procedures.sql, CACHE_BYTES[store], procedures.sealed)
 
     @rule(batches=st.tuples(st.lists(ITEMS, min_size=1, max_size=6), st.lists(ITEMS, min_size=1, max_size=6)))
     def write_two_batches_at_once(self, batches: tuple[list[Any], list[Any]]) -> None:

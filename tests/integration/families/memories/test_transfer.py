@@ -13,9 +13,9 @@ import pytest
 from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.cli.family_files import read_lines
 from locus_mysql.cli.main import main
-from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories.lines import item_line, item_of_content
 from locus_mysql.families.memories.moving import MovingOperations
+from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.families.memories.transfer import ItemTarget
 from locus_mysql.memory import Put
 from locus_mysql.runtime.checksummed_jsonl import content_of
@@ -33,7 +33,7 @@ DEADLINE_S = 120.0
 TABLES = {
     "items": "tenant, path, item_key, value, metadata, version, ttl_us, COALESCE(search_text, pending_text), "
     "created_at, updated_at, expires_at",
-    "vectors": "tenant, path, item_key, number, digest, embedding",
+    "vectors": "tenant, path, item_key, number, model, embedding",
     "signs": "'', owner, item_key, number, expires, sig",
 }
 

@@ -12,7 +12,7 @@ from locus_mysql import MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.errors import InvalidInput, ThreadExists, Unavailable, VersionConflict
 from locus_mysql.families.registry import find_family
-from locus_mysql.families.transcripts import searched
+from locus_mysql.families.transcripts import inspection
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.inspection import Inspector
@@ -143,8 +143,8 @@ def test_more_than_ten_thousand_items_are_exported_and_imported(
 async def test_a_search_reads_a_bounded_number_of_bytes_in_pages(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searched, "SEARCHED_BYTES", 100_000)
-    monkeypatch.setattr(searched, "PAGE_BYTES", 20_000)
+    monkeypatch.setattr(inspection, "SEARCHED_BYTES", 100_000)
+    monkeypatch.setattr(inspection, "PAGE_BYTES", 20_000)
     with SyncTranscriptStore(make_config(driver="pymysql", compression="none")) as store:
         for name in ("old", "new"):
             said = [{"role": "user", "content": f"word{number} " + "x" * 900} for number in range(90)]
@@ -156,3 +156,16 @@ async def test_a_search_reads_a_bounded_number_of_bytes_in_pages(
         assert inspector.database.stats().round_trips - before <= 3 + 7 + RECOGNISED  # also whether the tables exist
         (hit,) = await inspector.search("word5", family="transcripts")
         assert hit.thread_id == "test//new"
+
+
+async def test_a_search_reads_an_item_that_is_larger_than_a_page_but_none_larger_than_its_limit(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "SEARCHED_BYTES", 100_000)
+    monkeypatch.setattr(inspection, "PAGE_BYTES", 20_000)
+    with SyncTranscriptStore(make_config(driver="pymysql", compression="none")) as store:
+        for word, size in (("vast", 75_000), ("large", 15_000), ("small", 5)):
+            store.append(TranscriptKey("test", "", word), [NewItem({"role": "user", "content": word + " x" * size})])
+    async with Inspector(make_config(driver="aiomysql")) as inspector:
+        for word, found in (("vast", []), ("large", ["test//large"]), ("small", ["test//small"])):
+            assert [hit.thread_id for hit in await inspector.search(word, family="transcripts")] == found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.families.transcripts import decoding
+from locus_mysql.families.transcripts import coding
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
@@ -25,7 +25,7 @@ async def test_many_bytes_are_decoded_in_a_thread_of_their_own(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, side: str, damaged: bool
 ) -> None:
     threads = set[str]()
-    item_of = decoding.item_of
+    item_of = coding.item_of
 
     def watched(*arguments: Any) -> Any:
         threads.add(threading.current_thread().name)
@@ -33,7 +33,7 @@ async def test_many_bytes_are_decoded_in_a_thread_of_their_own(
             raise LookupError("an item cannot be read")
         return item_of(*arguments)
 
-    monkeypatch.setattr(decoding, "item_of", watched)
+    monkeypatch.setattr(coding, "item_of", watched)
     driver, _, way = side.rpartition("-")
     config = make_config(driver=driver, compression="none")
     store = AnyStore((TranscriptStore if way == "async" else SyncTranscriptStore)(config))

@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from locus_mysql.dialect.transcripts.tables import table_names
 from locus_mysql.errors import NotFound, VersionConflict
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
+from locus_mysql.families.transcripts.statements.tables import table_names
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
 from ...conftest import MakeConfig

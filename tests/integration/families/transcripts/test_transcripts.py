@@ -36,6 +36,7 @@ def count(before: Any, added: Sequence[NewItem]) -> dict[str, int]:
 
 async def test_any_json_value_is_returned_equal(store: Any) -> None:
     values = [None, True, 2**64, 1e300, "", "x" * 200_000, "\ud800", {"b": 1, "a": [[], {}]}, "😀\0", "~" * 500]
+    values += ["abc" * length for length in (50, 60, 21_843, 23_000)]  # below, within and above what is compressed
     await store.append(KEY, [NewItem(value) for value in values])
     read = await store.read(KEY)
     assert [item.content for item in read.items] == values
@@ -212,10 +213,11 @@ async def test_each_operation_needs_as_few_round_trips_as_documented(store: Any,
 
 
 @pytest.mark.parametrize("side", ["pymysql-sync"])
-async def test_the_last_items_of_a_long_transcript_are_read_without_the_others(
+async def test_items_of_a_long_transcript_are_in_their_order_and_no_others_are_read(
     store: Any, run_sql: Callable[..., Any], database: str
 ) -> None:
-    await store.append(KEY, items(*range(2_000)))
+    for first in range(1, 3_001, 500):  # the ids are in the opposite order
+        await store.append(KEY, [NewItem(seq, f"{9_000 - seq}") for seq in range(first, first + 500)])
 
     def rows_read() -> int:
         ((rows,),) = run_sql(
@@ -225,10 +227,20 @@ async def test_the_last_items_of_a_long_transcript_are_read_without_the_others(
         )
         return int(rows)
 
-    for options in ({"last": 20}, {"limit": 20}, {"after": 1_980}, {"before": 1_000, "last": 20}):
+    operations = TranscriptOperations(store.store.config)
+    reads: list[tuple[Callable[[], Any], Sequence[int]]] = [
+        (lambda: store.store.read(KEY), range(1, 3_001)),
+        (lambda: store.store.read(KEY, last=20), range(2_981, 3_001)),
+        (lambda: store.store.read(KEY, limit=20), range(1, 21)),
+        (lambda: store.store.read(KEY, after=2_980), range(2_981, 3_001)),
+        (lambda: store.store.read(KEY, before=1_000, last=20), range(980, 1_000)),
+        (lambda: store.store.read(KEY, until="8500"), range(1, 501)),
+        (lambda: store.store._run(operations.window(KEY, [(3, 4), (1_000, None)])), [3, 4, *range(1_000, 3_001)]),
+    ]
+    for read, expected in reads:
         before = rows_read()
-        assert len((await store.read(KEY, **options)).items) == 20
-        assert rows_read() - before <= 25, options
+        assert [item.seq for item in read().items] == list(expected)
+        assert rows_read() - before <= len(expected) + 10, expected
 
 
 def interrupted(operation: Any, before: int, act: Callable[[], object]) -> Any:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Statement
+from locus_mysql.dialect.sql import SQL
 from locus_mysql.engine import retry
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.errors import Unavailable
+from locus_mysql.families.transcripts.statements import writing
 from locus_mysql.transcripts import NewItem, TranscriptKey
 
 from ...conftest import ONE_OF_EACH
@@ -42,9 +44,7 @@ async def test_a_transcript_that_others_change_before_each_attempt_is_an_error_a
     monkeypatch.setattr(retry, "GIVE_UP_AFTER_S", 0.2)
     store: Any = make_store()
     await store.append(KEY, [NewItem(1)])
-    statements = store.store._operations.sql.writing
-    never = Statement("SELECT CAST('' AS JSON)")
-    monkeypatch.setattr(statements, "guard", lambda *_: never, raising=False)
+    monkeypatch.setattr(writing, "GUARD", SQL("SELECT CAST('' AS JSON)"))
     with pytest.raises(
         Unavailable, match="Other writers changed transcript 'session' before its last item was removed"
     ):

@@ -17,6 +17,7 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from locus_mysql import MySQLCheckpointSaver
+from locus_mysql.errors import UsageError
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
@@ -97,10 +98,11 @@ async def test_before_compares_ids_whatever_came_first_and_in_whichever_namespac
 async def test_the_newest_is_what_the_server_took_last_though_before_compares_ids(
     open_saver: OpenSaver, side: str
 ) -> None:
-    saver = open_saver(side)
-    for ns, checkpoint_id in ARRIVALS:
-        await saver.aput(config_of(ns), content(checkpoint_id), {}, {})
+    saver, other = open_saver(side), open_saver(side)
+    for number, (ns, checkpoint_id) in enumerate(ARRIVALS):
+        await (saver, other)[number % 2].aput(config_of(ns), content(checkpoint_id), {}, {})
     newest = await saver.aget_tuple(config_of())
+    assert newest == await other.aget_tuple(config_of())
     assert newest.checkpoint["id"] == "07"
     assert await ids(saver, config_of()) == ["07", "08", "03", "02", "01"]
     assert await ids(saver, config_of(), before=newest.config) == ["03", "02", "01"]
@@ -249,7 +251,7 @@ async def test_wrong_arguments_of_prune_change_nothing(open_saver: OpenSaver, si
     for strategy in ("keep_latest", "delete"):
         with pytest.raises(TypeError, match="not a str"):
             await saver.aprune("thread", strategy=strategy)
-    with pytest.raises(ValueError, match="keep_all"):
+    with pytest.raises(ValueError, match="'keep_all': use 'keep_latest'"):
         await saver.aprune(["thread"], strategy="keep_all")
     assert await ids(saver, config_of()) == ["1", "0"]
 
@@ -268,8 +270,9 @@ async def test_a_synchronous_call_in_the_running_loop_raises_what_others_raise(m
             lambda: saver.prune(["thread"]),
             lambda: saver.get_delta_channel_history(config=config_of(), channels=["a"]),
         ):
-            with pytest.raises(asyncio.InvalidStateError, match="await"):
+            with pytest.raises(asyncio.InvalidStateError, match=r"await the a.* methods .*aget_state") as raised:
                 call()
+            assert isinstance(raised.value, UsageError)
         assert await ids(saver, config_of()) == ["0"]
     async with AsyncMySQLStore(make_config()) as store:
         await store.aget(("a",), "b")

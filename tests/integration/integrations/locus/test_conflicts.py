@@ -17,7 +17,7 @@ from locus.tools import tool
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer, ThreadBranched
 from locus_mysql.errors import ConfigError, Conflict, ThreadBusy, TurnLost
 from locus_mysql.families.checkpoints.preconditions import NO_CHECKPOINT
-from locus_mysql.integrations.locus.run_position import STAMP_KEY
+from locus_mysql.integrations.locus.runs import STAMP_KEY
 
 from ....either_side import AnyStore
 from ...conftest import MakeConfig

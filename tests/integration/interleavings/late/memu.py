@@ -7,12 +7,10 @@ from typing import Any
 
 from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
-from locus_mysql.integrations.memu.categories import CategoryOperations
+from locus_mysql.integrations.memu.categories import CategoryOperations, RelationOperations
 from locus_mysql.integrations.memu.items import ItemOperations
-from locus_mysql.integrations.memu.recall_files import RecallFileOperations
-from locus_mysql.integrations.memu.relations import RelationOperations
+from locus_mysql.integrations.memu.recall_files import RecallFileOperations, SegmentOperations
 from locus_mysql.integrations.memu.resources import ResourceOperations, WorkspaceResourceOperations
-from locus_mysql.integrations.memu.segments import SegmentOperations
 
 from .stores import Case, Stores
 

@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 
 from locus_mysql.errors import CorruptCheckpoint, EncryptionError
 from locus_mysql.families.graphs.chains import Inline, Link, Stored
-from locus_mysql.families.graphs.payload import Content, pack, pack_write, resolved, unpack, unpack_write
+from locus_mysql.families.graphs.payload import (
+    DICTIONARY,
+    Content,
+    number_parts,
+    pack,
+    pack_write,
+    part_identity,
+    seal,
+    stored_thread,
+    unpack,
+    unpack_write,
+    unseal,
+)
 from locus_mysql.families.graphs.records import LabelledValue
-from locus_mysql.families.graphs.sealed_rows import DICTIONARY, part_identity, seal, stored_thread, unseal
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.runtime.sealing import Sealing
 
@@ -51,12 +62,12 @@ def test_payloads_are_unpacked_in_the_packed_order(
 ) -> None:
     found = unpack(pack(Content(codec, head, values), compression, ANY), 7, ANY)
     assert (found.codec, found.head) == (codec, head)
-    assert list(found.values.items()) == list(resolved(values, 7).items())
+    assert list(found.values.items()) == list(number_parts(values, 7).items())
 
 
 def test_a_row_s_own_parts_get_its_seq() -> None:
     value = Stored("json", b"", b"]", 1, b"d" * 16, (Link(5 * 1024 + 3, 0, 10, 7), Link(1, 10, 20, 8)))
-    (held,) = resolved({"log": LabelledValue(None, value)}, 9).values()
+    (held,) = number_parts({"log": LabelledValue(None, value)}, 9).values()
     assert isinstance(held.value, Stored)
     assert held.value.chain == (Link(5 * 1024 + 3, 0, 10, 7), Link(9 * 1024 + 1, 10, 20, 8))
 

@@ -21,11 +21,10 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel, SecretStr
 
-from locus_mysql.families.graphs.inspection.values_as_json import to_json
+from locus_mysql.families.graphs.inspection.graph_state import to_json
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.inspection.conversation import messages_of
-from locus_mysql.families.inspection.msgpack import DEPTH_LIMIT, TYPE, Unreadable, read_msgpack
-from locus_mysql.families.inspection.to_json import metadata_of
+from locus_mysql.families.inspection.msgpack import DEPTH_LIMIT, TYPE, Unreadable, metadata_of, read_msgpack
 
 SERDE = JsonPlusSerializer()
 

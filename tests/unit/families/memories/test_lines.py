@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.dialect.memories.moving import KeptRow
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.memories.arguments import encode_value
 from locus_mysql.families.memories.lines import default_text, head_line, item_line, item_of_content
 from locus_mysql.families.memories.moving import KeptItem, KeptVector
 from locus_mysql.families.memories.namespaces import encoded_key, path_of
+from locus_mysql.families.memories.statements.moving import KeptRow
 from locus_mysql.runtime.checksummed_jsonl import End, Head, content_of, end_line
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories.namespaces import begins_with, ends_with, labels_of, path_of
+from locus_mysql.families.memories.statements.dialect import Range
 
 labels = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=4)
 namespaces = st.lists(labels, min_size=1, max_size=4).map(tuple)
@@ -26,9 +26,7 @@ def test_order_and_prefixes_are_those_of_the_labels(one: tuple[str, ...], other:
 @given(namespaces, namespaces)
 def test_a_range_holds_what_begins_with_it(namespace: tuple[str, ...], prefix: tuple[str, ...]) -> None:
     for start in (prefix, namespace[:1], namespace):
-        least, end = Range(path_of(start)).params
-        assert isinstance(least, bytes)
-        assert isinstance(end, bytes)
+        least, end = Range(path_of(start)).params.values()
         assert (least <= path_of(namespace) < end) == (namespace[: len(start)] == start)
 
 

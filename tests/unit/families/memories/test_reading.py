@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.memories.dialect import MemoryDialect
 from locus_mysql.drivers.interface import Result
 from locus_mysql.families.memories.reading import PAGE_SIZE, ReadingOperations
+from locus_mysql.families.memories.statements.dialect import MemoryDialect
 from tests.growth import assert_linear, steps_of
 
 from ...driven import Driven

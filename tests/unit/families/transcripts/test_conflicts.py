@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from locus_mysql import MySQLConfig
-from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Outdated, Pause
 from locus_mysql.engine.retry import FIRST_CONFLICT_WAIT_S, LONGEST_CONFLICT_WAIT_S
 from locus_mysql.families.transcripts.records import TranscriptKey, Write
+from locus_mysql.families.transcripts.statements.tables import transcript_dialect
 from locus_mysql.families.transcripts.writing import WritingOperations
 from tests.unit.driven import Driven
 
@@ -15,7 +15,7 @@ CONFIG = MySQLConfig(dsn="mysql://user@localhost/app")
 
 
 def test_a_writer_of_a_hot_state_pauses_between_its_attempts() -> None:
-    operations = WritingOperations(CONFIG, TranscriptDialect())
+    operations = WritingOperations(CONFIG, transcript_dialect())
     key = TranscriptKey("kind", "", "state")
     write = Driven(operations.write([Write(key, fold=lambda state, _: (state or 0) + 1)]))
     pauses: list[float] = []

@@ -12,6 +12,7 @@ from locus_mysql.drivers.interface import Result
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
+from locus_mysql.families.transcripts.writing import ITEMS_LIMIT
 from tests.unit.driven import Driven, DrivenOperations
 
 KEY = TranscriptKey("kind", "", "name")
@@ -26,6 +27,13 @@ def operations() -> Any:
     ("call", "words"),
     [
         (lambda store: store.append("name", []), "key of a transcript must be a TranscriptKey, not str"),
+        (lambda store: store.append(KEY._replace(kind=""), []), "kind of a transcript is empty"),
+        (lambda store: store.append(KEY._replace(kind="k" * 33), []), "33 bytes long; the limit is 32"),
+        (lambda store: store.append(KEY._replace(name="é" * 401), []), "802 bytes long; the limit is 800"),
+        (lambda store: store.append(KEY._replace(part="\0"), []), "part of a transcript holds a NUL"),
+        (lambda store: store.append(KEY, [NewItem(one) for one in range(ITEMS_LIMIT + 1)]), "add 10,000 items at most"),
+        (lambda store: store.append(KEY, [NewItem(object())]), "The item"),
+        (lambda store: store.write([Write(KEY), Write(KEY)]), "Two of the writes are to one transcript"),
         (lambda store: store.append(KEY, None), "items must be a list of NewItem values, not NoneType"),
         (lambda store: store.append(KEY, "text"), "items must be a list of NewItem values, not str"),
         (lambda store: store.append(KEY, [1]), "Each of the items must be a NewItem, not int"),

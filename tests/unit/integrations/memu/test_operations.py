@@ -11,7 +11,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Operation, Outdated
 from locus_mysql.errors import InvalidInput, NotFound
-from locus_mysql.integrations.memu.categories import CategoryOperations
+from locus_mysql.integrations.memu.categories import CategoryOperations, RelationOperations
 from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import content_hash
@@ -72,7 +72,7 @@ def test_a_name_that_is_taken_is_refused(store: MemuStore) -> None:
 def test_tokens_are_forgotten_now_and_then(store: MemuStore) -> None:
     statements = []
     for _ in range(64):
-        deleting = Driven(store.write(store.sql.unlink("t", "i", "c")))
+        deleting = Driven(RelationOperations(store).unlink_item_category("i", "c"))
         next(deleting)
         try:
             statements.append(deleting.send([Result()] * 2).statements[0].sql)

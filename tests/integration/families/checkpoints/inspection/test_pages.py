@@ -16,8 +16,8 @@ from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import ThreadRange
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints import thread_steps
-from locus_mysql.families.inspection.cursors import to_cursor
 from locus_mysql.families.inspection.records import ThreadRow
+from locus_mysql.families.inspection.sources import to_cursor
 from locus_mysql.inspection import Inspector
 
 from ....conftest import MakeConfig
@@ -100,6 +100,25 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
             found = [row async for page in pages(inspector, limit, **wanted) for row in page]
             assert found == [row for row in everything if fits(row, wanted)], wanted
     assert any(fits(row, FILTERS[-1]) for row in everything)
+
+
+async def test_threads_that_nobody_changes_are_listed_exactly_once(
+    store: CheckpointStore, inspector: Inspector
+) -> None:
+    for number in range(20):
+        await store.save(f"t{number:02}", {"n": number})
+    found, cursor, turn = list[str](), None, 0
+    while True:
+        page = await inspector.threads("dicts", limit=3, cursor=cursor)
+        found += [row.thread_id for row in page.items]
+        if (cursor := page.cursor) is None:
+            break
+        await store.save(f"t{turn % 4:02}", {"turn": turn})
+        await store.delete(f"t{19 - turn % 4:02}")
+        await store.save(f"new{turn}", {"n": 1})
+        turn += 1
+    unchanged = {f"t{number:02}" for number in range(4, 16)}
+    assert sorted(one for one in found if one in unchanged) == sorted(unchanged)
 
 
 async def test_a_filter_without_matches_reads_a_bounded_number_of_threads(

@@ -12,8 +12,8 @@ from locus.core.state import AgentState
 
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound
-from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.records import CheckpointRow
+from locus_mysql.families.inspection.turn_notes import first_saved
 from locus_mysql.inspection import Inspector
 
 from ....conftest import MakeConfig

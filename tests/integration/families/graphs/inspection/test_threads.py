@@ -19,23 +19,23 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.graphs import GraphDialect
-from locus_mysql.dialect.graphs.inspection import PageFilter, ThreadPosition
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
-from locus_mysql.families.graphs.inspection.threads import GraphThreads
-from locus_mysql.families.graphs.sealed_rows import seal, stored_thread, write_identity
+from locus_mysql.families.graphs.payload import seal, stored_thread, write_identity
+from locus_mysql.families.graphs.statements.inspection import THREADS, PageFilter
+from locus_mysql.families.graphs.statements.tables import graph_dialect
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
-from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
+from locus_mysql.families.inspection.turn_notes import first_saved
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.runtime.sealing import Sealing
 from tests.integration.integrations.langgraph import graphs
 
 from ....conftest import MakeConfig
+from ....proxy import WireProxy
 
 pytestmark = pytest.mark.kept_tables("graphs")
 
@@ -464,13 +464,13 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
         f"  FROM numbers JOIN {database}.locus_graph_threads WHERE thread_id = 't'"
     )
     run_sql(f"ANALYZE TABLE {database}.locus_graph_threads, {database}.locus_graph_checkpoints")
-    statements = GraphDialect(config.table_prefix).inspection
+    which = {"tenant": "default", "root_key": b"\0" * 16, "limit": 50}
     for asked in (
         PageFilter(),
-        PageFilter(after=ThreadPosition("2026-01-01 00:00:00", "t3")),
-        PageFilter(pattern="*7"),
+        PageFilter(after_time="2026-01-01 00:00:00", after_id="t3"),
+        PageFilter(pattern="%7"),
     ):
-        page = statements.threads("default", b"\0" * 16, 50, asked, None)
+        page = THREADS(graph_dialect(config.table_prefix), asked, pieces={"conditions": asked.conditions}, **which)
         text = page.sql.replace("`locus_", f"`{database}`.`locus_")
         plan = str(run_sql(f"EXPLAIN FORMAT=TREE {text}", *page.params)[0][0])
         assert "using recent" in plan
@@ -513,30 +513,14 @@ async def test_of_a_long_conversation_a_page_reads_a_part(saver: AsyncMySQLSaver
 
 
 async def test_the_turns_of_a_conversation_are_read_with_two_queries(
-    saver: AsyncMySQLSaver, inspector: Inspector, config: MySQLConfig
+    saver: AsyncMySQLSaver, through_proxy: MakeConfig, proxy: WireProxy
 ) -> None:
     await save_long(saver, "t", 1_200, 40)
-    await inspector.states("graphs", "t")
-    asked: list[int] = []
-
-    def counted() -> Any:
-        """Run the same operation and count its results."""
-        operation = GraphThreads(config).turns("t", 100, None)
-        results = None
-        while True:
-            try:
-                batch = operation.send(results)  # type: ignore[arg-type]
-            except StopIteration as done:
-                return done.value
-            results = yield batch
-            asked.append(sum(len(cell) for found in results for row in found.rows for cell in row if _is_bytes(cell)))
-
-    made = await inspector.database.asynchronous.run(counted())
-    assert len(made()) == 41
-    assert len(asked) == 2
-    assert asked[0] < 41 * 2_000  # rows without their parts
-    assert asked[1] < 600_000  # one conversation of 1,240 messages
-
-
-def _is_bytes(cell: Any) -> bool:
-    return isinstance(cell, bytes | bytearray)
+    async with Inspector(through_proxy()) as inspector:
+        await inspector.states("graphs", "t", 1)
+        with proxy.counting() as count:
+            turns = await inspector.states("graphs", "t", 100)
+    assert len(turns) == 41
+    assert count.round_trips == 2
+    # 41 rows without their parts, and one conversation of 1,240 messages
+    assert count.bytes_received < 41 * 2_000 + 600_000

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.dialect import Statement
-from locus_mysql.dialect.ledger import Ledger
+from locus_mysql.dialect.sql import SQL
 from locus_mysql.families.working.storages import mysql_operations
 from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.records import ledger
 from locus_mysql.working import MISSING, TaskState
 from tests.storage_contract import CHECKS, Check
 
@@ -146,7 +146,7 @@ async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
     open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
-    monkeypatch.setattr(Ledger, "forget_old", lambda self: Statement("DELETE FROM nowhere"))
+    monkeypatch.setattr(ledger, "FORGET_OLD", SQL("DELETE FROM nowhere"))
     memory = open_memory()
     assert await memory.increment("n") == 1
     assert await memory.increment("n") == 2

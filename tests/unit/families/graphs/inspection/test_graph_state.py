@@ -17,12 +17,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from locus_mysql.families.graphs.chains import Inline, Link, Stored
 from locus_mysql.families.graphs.inspection.graph_state import LONG, GraphState, view_of
-from locus_mysql.families.graphs.inspection.token_usage import Outline, turns_of
+from locus_mysql.families.graphs.inspection.turns import Outline, turns_of
 from locus_mysql.families.graphs.values import EncodedValue, frame
 from locus_mysql.families.inspection.conversation import messages_of, part_of_conversation
-from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.msgpack import Items, Unreadable, item_ends, read_items, read_msgpack
 from locus_mysql.families.inspection.records import CheckpointRow, Window
+from locus_mysql.families.inspection.turn_notes import first_saved
 from locus_mysql.records.log_digests import EMPTY
 from tests.growth import assert_linear, steps_of
 from tests.unit.families.inspection.test_conversation import JSON

@@ -1,0 +1,1 @@
+"""The SQL of working memory. Begin with `tables`, then `writing`."""

@@ -1,0 +1,246 @@
+"""Statements that read sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from ....dialect.sql import Select
+
+
+class HeadRow(NamedTuple):
+    """A session without its entries, or only the time."""
+
+    now_us: int
+    sid: bytes | None
+    created_us: int | None
+    ttl_us: int | None
+    stamp: int | None
+    expires_us: int | None
+    variables: int | None
+    size_bytes: int | None
+    notes: int | None
+    notes_bytes: int | None
+    notes_version: int | None
+    last_note: int | None
+    checkpoints: int | None
+    kept: int | None
+
+
+class OneRow(NamedTuple):
+    """An entry, or only the session's columns."""
+
+    now_us: int
+    ttl_us: int | None
+    stamp: int
+    expires_us: int | None
+    value: bytes | None
+    version: int | None
+    entry_expires_us: int | None
+
+
+class NoteRow(NamedTuple):
+    """A note, or only the session's columns."""
+
+    now_us: int
+    ttl_us: int | None
+    stamp: int
+    expires_us: int | None
+    name: str | None
+    value: bytes | None
+    version: int | None
+
+
+class EntryRow(NamedTuple):
+    """An entry; without a value if it was deleted, or if values are not asked for."""
+
+    kind: int
+    name: str
+    value: bytes | None
+    size_bytes: int
+    version: int
+    used: int
+    expires_us: int | None
+
+
+class HistoryRow(NamedTuple):
+    """An earlier version of an entry, and the stamp up to which it was valid."""
+
+    kind: int
+    name: str
+    value: bytes | None
+    size_bytes: int
+    version: int
+    used: int
+    expires_us: int | None
+    valid_until: int
+
+
+class CheckpointRow(NamedTuple):
+    """A checkpoint."""
+
+    checkpoint_id: str
+    stamp: int
+    label: str | None
+    variables: int
+    notes: int
+    size_bytes: int
+    created_at: datetime
+    checksum: int
+
+
+class IdRow(NamedTuple):
+    """The id of a session."""
+
+    session_id: str
+
+
+class CountRow(NamedTuple):
+    """A number of sessions."""
+
+    sessions: int
+
+
+class ExpiredRow(NamedTuple):
+    """An expired session."""
+
+    tenant: str
+    session_id: str
+    sid: bytes
+
+
+class TenantSession(NamedTuple):
+    """A session of a tenant."""
+
+    session_id: str
+    sid: bytes
+    expired: int
+
+
+#: A session and the server's time: one row, also if there is no session.
+HEAD = Select(
+    """
+SELECT clock.now_us, s.sid, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', s.created_at), s.ttl_us, s.stamp, {EXPIRES},
+       s.variables, s.size_bytes, s.notes, s.notes_bytes, s.notes_version, s.last_note, s.checkpoints, s.kept
+  FROM (SELECT {NOW} AS now_us) AS clock
+  LEFT JOIN {sessions} s ON {KEY}
+""",
+    HeadRow,
+)
+
+#: One entry, with what a reader needs of the session. No row: there is no session.
+ONE = Select(
+    """
+SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.value, e.version, {ENTRY_EXPIRES}
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = :kind AND e.name = :name AND e.value IS NOT NULL
+ WHERE {KEY}
+""",
+    OneRow,
+)
+
+#: The last notes, newest first, likewise.
+NOTES = Select(
+    """
+SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.name, e.value, e.version
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 3 AND e.value IS NOT NULL
+ WHERE {KEY}
+ ORDER BY e.kind DESC, e.name DESC
+ LIMIT :limit
+""",
+    NoteRow,
+)
+
+#: Entries of a session, by ranges of the primary key; deleted ones too, unless the condition leaves them out. Sizes are
+#: the same without the values.
+ENTRIES = Select(
+    """
+SELECT e.kind, e.name, e.value, e.size_bytes, e.version, e.used, {ENTRY_EXPIRES}
+  FROM {sessions} s
+  STRAIGHT_JOIN {entries} e ON {OF_SESSION}
+ WHERE {KEY} AND {condition}
+""",
+    EntryRow,
+)
+SIZES = Select(ENTRIES.text.replace("e.value", "NULL", 1), EntryRow)
+NAMED = "e.kind = :kind AND e.name IN (:names)"
+OF_VARIABLES = "e.kind = 1"
+EXPIRING = "e.kind = 1 AND e.expires_at IS NOT NULL AND e.value IS NOT NULL"
+NAMES_AND_TASK = "e.kind IN (1, 2)\n LIMIT :limit"
+LAST_NOTES = "e.kind = 3\n ORDER BY e.kind DESC, e.name DESC\n LIMIT :limit"
+EVERYTHING = "TRUE"
+
+#: Checkpoints, oldest first.
+CHECKPOINTS = Select(
+    """
+SELECT c.checkpoint_id, c.stamp, c.label, c.variables, c.notes, c.size_bytes, c.created_at, c.checksum
+  FROM {sessions} s
+  JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
+ WHERE {KEY}
+ ORDER BY c.stamp
+""",
+    CheckpointRow,
+)
+
+#: The earlier versions of entries that a checkpoint contains.
+HISTORY = Select(
+    """
+SELECT e.kind, e.name, e.value, e.size_bytes, e.version, 0, {ENTRY_EXPIRES}
+  FROM {sessions} s
+  JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = :checkpoint_id
+  JOIN {history} e ON {OF_SESSION} AND e.version <= c.stamp AND e.valid_until > c.stamp
+ WHERE {KEY}
+""",
+    EntryRow,
+)
+
+#: All history, for exports.
+ALL_HISTORY = Select(
+    """
+SELECT e.kind, e.name, e.value, e.size_bytes, e.version, 0, {ENTRY_EXPIRES}, e.valid_until
+  FROM {sessions} s
+  JOIN {history} e ON {OF_SESSION}
+ WHERE {KEY}
+ ORDER BY e.kind, e.name, e.version
+""",
+    HistoryRow,
+)
+
+#: Ids of sessions after one, in the order of the primary key, and their number.
+IDS = Select(
+    """
+SELECT s.session_id
+  FROM {sessions} s
+ WHERE s.tenant = :tenant AND s.session_id > :after AND s.session_id LIKE :pattern AND {LIVE_SESSION}
+ ORDER BY s.session_id
+ LIMIT :limit
+""",
+    IdRow,
+)
+COUNT = Select(
+    "SELECT COUNT(*) FROM {sessions} s WHERE s.tenant = :tenant AND s.session_id LIKE :pattern AND {LIVE_SESSION}",
+    CountRow,
+)
+
+#: Expired sessions of all tenants. Relies on the index expiry.
+EXPIRED = Select(
+    """
+SELECT s.tenant, s.session_id, s.sid FROM {sessions} s
+ WHERE s.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY s.expires_at
+ LIMIT :limit
+""",
+    ExpiredRow,
+)
+
+#: A page of a tenant's sessions, expired ones too, in the order of the primary key.
+OF_TENANT = Select(
+    """
+SELECT s.session_id, s.sid, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE) FROM {sessions} s
+ WHERE s.tenant = :tenant AND s.session_id > :after
+ ORDER BY s.session_id
+ LIMIT :limit
+""",
+    TenantSession,
+)
