@@ -21,7 +21,9 @@ from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys, refuse_clear_tables
 from ..runtime.server_times import as_sql_time
 from ..runtime.transfer import RecordPage, TransferReport
-from .moving import Moving, OwnerReader, OwnerRecord, OwnerWriter, PartRecord, Position, Record, Restart
+from .moving import Moving, OwnerRecord, PartRecord, Position, Record, Restart
+from .owner_reader import OwnerReader
+from .owner_writer import OwnerWriter
 from .row_statements import Selection
 from .tables import Tables
 

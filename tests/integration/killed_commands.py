@@ -10,7 +10,9 @@ DEADLINE_S = 240.0
 #: Runs a command, and kills its process in the n-th call of a function, after half of that call's work.
 _KILLED = """
 import os, signal, sys
-from locus_mysql.records import moving
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_reader import OwnerReader
+from locus_mysql.records.owner_writer import OwnerWriter
 from locus_mysql.transfer import family_pages, jsonl, part_file
 from locus_mysql.families.registry import register_family
 from locus_mysql.cli.main import main
@@ -36,8 +38,8 @@ if what == "write":
 elif what == "read":
     jsonl.content_of = counted(jsonl.content_of)
 else:
-    moving.OwnerWriter._once = counted(moving.OwnerWriter._once)
-family_pages.MAX_RECORDS = moving.MAX_ROWS = int(items)
+    OwnerWriter._once = counted(OwnerWriter._once)
+family_pages.MAX_RECORDS = Moving.max_rows = int(items)
 sys.exit(main(arguments))
 """
 

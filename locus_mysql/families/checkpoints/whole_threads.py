@@ -12,7 +12,8 @@ from ...dialect.checkpoints.saving import NewRow
 from ...dialect.checkpoints.tables import Kind
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
-from ...records.moving import Moving, copy_thread
+from ...records.copying import copy_thread
+from ...records.moving import Moving
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...engine.operation import Operation
 from ...errors import InvalidInput
-from ...records import moving
+from ...records import copying
+from ...records.moving import Moving
 from .operations import GraphOperations
 from .tables import tables
 
@@ -25,5 +26,5 @@ def copy_thread(operations: GraphOperations, tenant: str, source: str, destinati
     if source == destination:
         raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
     config = operations.config.model_copy(update={"tenant": tenant})
-    rows = moving.Moving(tables(config.table_prefix), config)
-    return (yield from moving.copy_thread(rows, source, destination, config.ttl_s))
+    rows = Moving(tables(config.table_prefix), config)
+    return (yield from copying.copy_thread(rows, source, destination, config.ttl_s))

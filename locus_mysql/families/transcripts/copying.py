@@ -9,7 +9,8 @@ from typing import Any
 from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import InvalidInput
-from ...records.moving import Moving, copy_owner
+from ...records.copying import copy_owner
+from ...records.moving import Moving
 from .coding import row_key
 from .operations import TranscriptOperations
 from .records import Transcript, TranscriptKey

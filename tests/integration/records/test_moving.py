@@ -21,7 +21,8 @@ from locus_mysql.families.graphs import tables as graphs
 from locus_mysql.families.registry import find_family, register_family, unregister_family
 from locus_mysql.families.transcripts import tables as transcripts
 from locus_mysql.families.working import tables as working
-from locus_mysql.records import moving
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.tables import Tables
 from locus_mysql.runtime.transfer import TransferReport
 from locus_mysql.transfer.family_pages import copy_family, head_of
@@ -64,7 +65,7 @@ def family(request: pytest.FixtureRequest) -> str:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let owners fit into one transaction, or not."""
     if request.param != "at once":
-        monkeypatch.setattr(moving, "MAX_ROWS", 2)
+        monkeypatch.setattr(Moving, "max_rows", 2)
     return str(request.param)
 
 
@@ -310,9 +311,9 @@ def same_owners(owners: dict[str, list[Any]], family: str) -> set[str]:
 def test_an_owner_that_is_written_to_meanwhile_is_read_again(
     family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "MAX_ROWS", 1)
+    monkeypatch.setattr(Moving, "max_rows", 1)
     fill(config, family, "one")
-    pages = moving.OwnerReader._continue
+    pages = OwnerReader._continue
     calls = 0
 
     def changed(self: Any, reading: Any) -> Any:
@@ -322,7 +323,7 @@ def test_an_owner_that_is_written_to_meanwhile_is_read_again(
             change(run_sql, config, family, "one")
         return (yield from pages(self, reading))
 
-    monkeypatch.setattr(moving.OwnerReader, "_continue", changed)
+    monkeypatch.setattr(OwnerReader, "_continue", changed)
     file = tmp_path / "rows"
     assert run("export", str(file), "--family", family)[0] == 0
     assert file.read_text().count('"restart"') == 1
@@ -333,16 +334,16 @@ def test_an_owner_that_is_written_to_meanwhile_is_read_again(
 def test_an_owner_that_is_written_to_whenever_it_is_read_is_left_out(
     family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "MAX_ROWS", 1)
+    monkeypatch.setattr(Moving, "max_rows", 1)
     fill(config, family, "one", "two")
-    begin = moving.OwnerReader._begin
+    begin = OwnerReader._begin
 
     def changed(self: Any, owner: Any, tries: int = 1, **options: Any) -> Any:
         page = yield from begin(self, owner, tries, **options)
         change(run_sql, config, family, "one")
         return page
 
-    monkeypatch.setattr(moving.OwnerReader, "_begin", changed)
+    monkeypatch.setattr(OwnerReader, "_begin", changed)
     code, _, errors = run("export", str(tmp_path / "rows"), "--family", family)
     assert code == 1
     assert "was written to whenever it was read" in errors

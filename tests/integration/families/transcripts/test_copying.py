@@ -16,7 +16,9 @@ from locus_mysql.families.transcripts import inspection
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.inspection import Inspector
-from locus_mysql.records import moving
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_reader import OwnerReader
+from locus_mysql.records.owner_writer import OwnerWriter
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -70,9 +72,9 @@ def test_more_than_ten_thousand_items_are_copied_with_their_positions(store: Any
 def test_a_copy_of_a_transcript_that_is_written_to_whenever_it_is_read_is_refused(
     store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moving, "MAX_ROWS", 10)
+    monkeypatch.setattr(Moving, "max_rows", 10)
     fill(store, 35)
-    reading, calls = moving.OwnerReader._continue, list[int]()
+    reading, calls = OwnerReader._continue, list[int]()
 
     def written_to(self: Any, owner: Any) -> Any:
         calls.append(1)
@@ -80,7 +82,7 @@ def test_a_copy_of_a_transcript_that_is_written_to_whenever_it_is_read_is_refuse
             store.append(LONG, [NewItem("late")], header=Header({"title": "Late"}))
         return (yield from reading(self, owner))
 
-    monkeypatch.setattr(moving.OwnerReader, "_continue", written_to)
+    monkeypatch.setattr(OwnerReader, "_continue", written_to)
     with pytest.raises(VersionConflict, match="written to whenever it was read"):
         copy("test/project/long", "test/project/other")
     assert store.get(LONG._replace(name="other")) is None
@@ -90,9 +92,9 @@ def test_a_copy_of_a_transcript_that_is_written_to_whenever_it_is_read_is_refuse
 
 
 def test_a_copy_that_fails_is_not_visible(store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moving, "MAX_ROWS", 10)
+    monkeypatch.setattr(Moving, "max_rows", 10)
     fill(store, 35)
-    once, calls = moving.OwnerWriter._once, list[int]()
+    once, calls = OwnerWriter._once, list[int]()
 
     def failing(self: Any, *steps: Any) -> Any:
         calls.append(len(steps))
@@ -100,7 +102,7 @@ def test_a_copy_that_fails_is_not_visible(store: Any, copy: Copy, monkeypatch: p
             raise Unavailable("the server is gone")
         yield from once(self, *steps)
 
-    monkeypatch.setattr(moving.OwnerWriter, "_once", failing)
+    monkeypatch.setattr(OwnerWriter, "_once", failing)
     with pytest.raises(Unavailable):
         copy("test/project/long", "test/project/other")
     assert store.get(LONG._replace(name="other")) is None
