@@ -94,12 +94,12 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="load each checkpoint on both sides and compare, also those that were present",
+        help="compare all that was copied or present on both sides",
     )
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --family: replace items and records that differ in the target (leave them alone)",
+        help="with --family: replace threads, items and others that differ in the target (leave them alone)",
     )
 
 
@@ -246,7 +246,7 @@ def copy_records(arguments: argparse.Namespace, source: str, target: str, option
 
     async def run(progress: Progress) -> None:
         async with Database(read) as source_database, Database(write) as target_database:
-            goal = writing.target(head_of(records), overwrite=arguments.overwrite)
+            goal = writing.target(head_of(records), overwrite=arguments.overwrite, verify=arguments.verify)
             await copy_family(records, source_database, goal, target_database, report, progress.advance)
 
     with Progress(f"{reading.noun}s") as progress:

@@ -50,7 +50,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--since",
         type=_time,
         metavar="TIME",
-        help="only checkpoints saved since, as 2026-01-31 or 2026-01-31T12:00; without a zone, in UTC",
+        help="only threads saved to since, as 2026-01-31 or 2026-01-31T12:00; without a zone, in UTC",
     )
     names = [family.name for family in families()]
     parser.add_argument(
@@ -76,7 +76,9 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``import``."""
     parser.add_argument("file", metavar="FILE", help="where to read from; - for the standard input")
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace items of memory that differ in the tables (leave them alone)"
+        "--overwrite",
+        action="store_true",
+        help="replace threads, items and others that differ in the tables (leave them)",
     )
     add_connection(parser)
     add_tenant(parser)
@@ -261,7 +263,6 @@ def _write_lines(
             with Progress(f"{report.noun}s") as progress:
                 report.notify = progress.notify
                 await transfer(FamilyPages(source, database, after), writer, report, advance=progress.advance)
-        writer.finish()
 
     asyncio.run(run())
 

@@ -92,12 +92,13 @@ class Transfer(Protocol):
     def accepts(self, head: Head) -> bool:
         """Return whether a file with this first line is an export of the family."""
 
-    def target(self, head: Head, *, overwrite: bool = False) -> Target:
+    def target(self, head: Head, *, overwrite: bool = False, verify: bool = False) -> Target:
         """Return the target that writes the lines of an export.
 
         Args:
             head: The file's first line, which `accepts` has recognised.
             overwrite: Whether records that differ in the tables are replaced.
+            verify: Whether all records are compared, also those that were just written.
 
         Raises:
             InvalidInput: The first line lacks a field, or the family's records cannot be replaced.

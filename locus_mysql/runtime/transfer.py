@@ -161,3 +161,6 @@ class Target(Protocol):
 
     async def write(self, database: Database, records: Sequence[Any], report: TransferReport) -> None:
         """Write records that are missing, compare the others, and count both in the report."""
+
+    async def finish(self, database: Database) -> None:
+        """Write what is left after the last record."""

@@ -58,6 +58,9 @@ class UnitTarget(ABC, Generic[U]):
     async def write(self, unit: U, report: TransferReport) -> None:
         """Write a unit, and count its records in the report."""
 
+    async def finish(self) -> None:
+        """Write what is left after the last unit."""
+
 
 async def transfer(
     source: UnitSource[U],
@@ -94,6 +97,7 @@ async def transfer(
                 await write(unit)
         else:
             await _concurrently(units, write, at_once)
+    await target.finish()
     report.changed = await source.changed()
     report.not_given |= set(source.gaps)
     return report

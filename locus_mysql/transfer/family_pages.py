@@ -66,6 +66,10 @@ class FamilyWriter(UnitTarget[RecordPage]):
         if page.records:
             await self._target.write(self._database, page.records, report)
 
+    async def finish(self) -> None:
+        """Write what is left after the last page."""
+        await self._target.finish(self._database)
+
 
 class ParsedPages(UnitSource[RecordPage]):
     """Reads the pages of a family's source as the records that a target of that family writes.

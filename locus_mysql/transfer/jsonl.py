@@ -84,7 +84,7 @@ class LineWriter(UnitTarget[RecordPage]):
         self._output.write(b"".join(page.records))
         report.copied += len(page.records)
 
-    def finish(self) -> None:
+    async def finish(self) -> None:
         """Write the last line."""
         self._output.write(end_line(self._report.copied))
 

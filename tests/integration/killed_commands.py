@@ -1,4 +1,4 @@
-"""`killed`: runs commands that write or read files of lines, in processes that are killed in the middle."""
+"""`killed`: runs commands that export, import or copy rows, in processes that are killed in the middle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ DEADLINE_S = 240.0
 #: Runs a command, and kills its process in the n-th call of a function, after half of that call's work.
 _KILLED = """
 import os, signal, sys
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_reader import OwnerReader
+from locus_mysql.records.owner_writer import OwnerWriter
 from locus_mysql.transfer import family_pages, jsonl, part_file
+from locus_mysql.families.registry import register_family
 from locus_mysql.cli.main import main
+from tests.integration.families.toys import ToyFamily
+register_family(ToyFamily())
 what, at, items, *arguments = sys.argv[1:]
 calls = 0
 
@@ -29,9 +35,11 @@ def counted(function):
 
 if what == "write":
     part_file.PartFile.write = counted(part_file.PartFile.write)
-else:
+elif what == "read":
     jsonl.content_of = counted(jsonl.content_of)
-family_pages.MAX_RECORDS = int(items)
+else:
+    OwnerWriter._once = counted(OwnerWriter._once)
+family_pages.MAX_RECORDS = Moving.max_rows = int(items)
 sys.exit(main(arguments))
 """
 
@@ -40,10 +48,11 @@ def killed(what: str, at: int, *arguments: str, items: int) -> bool:
     """Run a command that is killed at its n-th write or read, and return whether it was killed.
 
     Args:
-        what: ``write`` to count writes of a piece of a file, ``read`` to count reads of a line.
+        what: ``write`` to count writes of a piece of a file, ``read`` to count reads of a line, ``transaction`` to
+            count transactions that write rows.
         at: The number of the write or read at which the process is killed.
         arguments: The command and its arguments.
-        items: The number of items that the command writes or reads at once.
+        items: The number of items or rows that the command writes or reads at once.
     """
     script = [sys.executable, "-c", _KILLED, what, str(at), str(items), *arguments]
     return subprocess.run(script, capture_output=True, timeout=DEADLINE_S).returncode == -9

@@ -41,6 +41,13 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
 }
 
 
+#: A file for `import`: a thread without checkpoints.
+ROWS = """{"format":"locus-mysql rows 1","family":"agents","layout":1}
+{"owner":["t",1,1,{"b":"AAAAAAAAAAAAAAAAAAAAAA=="},"2026-01-01","2026-01-01",null]}
+{"end":{"items":1}}
+"""
+
+
 def test_every_command_is_tried() -> None:
     assert {*ARGUMENTS} == {*COMMANDS}
 
@@ -62,7 +69,7 @@ def test_a_command_that_fails_gives_the_reason_and_shows_no_password(
     }[failure]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOCUS_MYSQL_RETRY_DEADLINE_S", "1")
-    (file := tmp_path / "FILE").write_text('{"format":"locus-mysql threads 1","family":"agents"}\n')
+    (file := tmp_path / "FILE").write_text(ROWS)
     for command, arguments in ARGUMENTS.items():
         if arguments is None or (command == "serve" and failure in {"nobody there", "no such host"}):
             continue  # `serve` waits for an unreachable database

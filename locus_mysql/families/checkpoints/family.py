@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
+from ...records.tables import Tables
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import Kind, checkpoint_schema, encrypted_column
+from .statements.tables import Kind, checkpoint_schema
+from .tables import tables
 
 if TYPE_CHECKING:
     from .store import StoreOperations
@@ -53,9 +55,9 @@ class CheckpointFamily:
 
     def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
-        from .transfer import ThreadTransfer
+        from ...records.transfer import RowTransfer
 
-        return ThreadTransfer(self.operations(config))
+        return RowTransfer(self._tables(config), config)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""
@@ -71,7 +73,10 @@ class CheckpointFamily:
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
         """See `EncryptsColumns.encrypted_columns`."""
-        return (encrypted_column(config.table_prefix, self.kind),)
+        return self._tables(config).encrypted_columns()
+
+    def _tables(self, config: MySQLConfig) -> Tables:
+        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def operations(self, config: MySQLConfig) -> StoreOperations:
         """Return the operations on states, each of which is a dict."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
-from ...dialect import Statement
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
+from ...records.copying import copy_thread
 from ...records.ledger import FIND, RECORD
+from ...records.moving import Moving
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
-from .coding.delta import PAYLOAD, Lineage, encode_delta, extend, seal_payload
+from .coding.delta import Lineage, encode_delta, extend, seal_payload
 from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
@@ -22,6 +23,8 @@ from .state_rows import assemble_rows, chain_of, check_row, row_seal
 from .statements import ledger, moving, removing, threads
 from .statements.moving import SequencedRow, WholeRow
 from .statements.saving import NewRow
+from .statements.tables import Kind
+from .tables import tables
 from .thread_cache import ThreadKey
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
@@ -46,35 +49,29 @@ class WholeThreads:
     def copy(self, tenant: str, source: str, destination: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints; False if there is none. One round trip; states stay on the server.
 
-        With encryption there are two, and the states pass through this process, as each is bound to its thread.
+        With encryption there are several, and the rows pass through this process, as each is bound to its thread.
 
         Raises:
             ThreadExists: The destination has checkpoints. Nothing was changed.
-            Unavailable: Another process wrote to an encrypted thread during every attempt.
+            VersionConflict: An encrypted thread was written to whenever it was read. Nothing was changed.
         """
         check_thread_id(source)
         check_thread_id(destination)
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
-        if not self._context.sealing.is_on:
+        try:
+            if self._context.sealing.is_on:
+                config = self._context.config.model_copy(update={"tenant": tenant})
+                kind = cast("Kind", self._sql.schema.family)
+                rows = Moving(
+                    tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser), config
+                )
+                return (yield from copy_thread(rows, source, destination, config.ttl_s, version=os.urandom(16)))
             return (yield from self._copy(tenant, source, destination))
-        for _ in range(_REWRITES):
-            rows = yield from fetch(moving.READ_THREAD(self._sql, ThreadKey(tenant, source)))
-            if not rows:
-                return False
-            if (yield from self._copy(tenant, source, destination, rows)):
-                return True
-        raise Unavailable(f"Thread {source!r} was saved during every attempt; try again when nothing writes to it.")
+        finally:
+            self._context.cache.forget(ThreadKey(tenant, destination))
 
-    def _copy(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow] = ()) -> Operation[bool]:
-        """Copy a thread once.
-
-        Args:
-            tenant: The tenant of both threads.
-            source: The thread.
-            destination: The copy.
-            rows: The thread's rows, if they are encrypted. Nothing is copied if the thread was written to since.
-        """
+    def _copy(self, tenant: str, source: str, destination: str) -> Operation[bool]:
         token = os.urandom(16)
         sql = self._sql
         copy: dict[str, Any] = {"tenant": tenant, "source": source, "destination": destination}
@@ -82,14 +79,8 @@ class WholeThreads:
         outcome_query = FIND(sql, tenant=tenant, token=token)
         before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
         shift = before.shift(after)
-        unchanged: tuple[Statement, ...] = ()
-        if rows:
-            read = ThreadKey(tenant, source)
-            lock = threads.LOCK_UNCHANGED(sql, read, version=os.urandom(16), known_version=rows[0].version)
-            unchanged = (lock, threads.GUARD_ONCE(sql, read, token=token))
         try:
             yield Batch.of(
-                unchanged,
                 moving.LOCK_BOTH(sql, **copy),
                 moving.SOURCE_HELD(sql, token=token, **copy),
                 ledger.RECORD_EXPIRED(sql, written),
@@ -97,8 +88,7 @@ class WholeThreads:
                 moving.DROP_EXPIRED(sql, written),
                 moving.COPY_INTO_LEASED(sql, ttl_us=self._ttl_us, **copy),
                 moving.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
-                moving.COPY_ROWS(sql, pieces=moving.ENCRYPTED if rows else moving.SHIFTED, shift=shift, **copy),
-                tuple(self._resealed(tenant, source, destination, rows)),
+                moving.COPY_ROWS(sql, shift=shift, **copy),
                 RECORD(sql, tenant=tenant, token=token),
                 outcome_query=outcome_query,
             )
@@ -110,22 +100,7 @@ class WholeThreads:
             ) from None
         except Outdated:
             return False
-        finally:
-            self._context.cache.forget(written)
         return True
-
-    def _resealed(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow]) -> Iterator[Statement]:
-        """Yield the statements that encrypt copied payloads for their new thread."""
-        before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
-        tokens = {row.seq: row.token for row in rows}
-        for row in rows:
-            if row.payload:
-                base = () if row.base_seq in (None, row.seq) else (tokens.get(row.base_seq, b""),)
-                what = f"Checkpoint row {row.seq} of thread {source!r}"
-                payload = before.open(row.payload, what, PAYLOAD, row.token, *base)
-                sealed = after.seal(payload.kind, (payload.body,), PAYLOAD, row.token, *base)
-                key = ThreadKey(tenant, destination)
-                yield moving.REPLACE_PAYLOAD(self._sql, key, seq=row.seq, token=row.token, payload=sealed)
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.

@@ -41,8 +41,8 @@ class ItemTransfer:
         """See `Transfer.accepts`."""
         return head.format == FORMAT
 
-    def target(self, head: Head, *, overwrite: bool = False) -> ItemTarget:
-        """See `Transfer.target`."""
+    def target(self, head: Head, *, overwrite: bool = False, verify: bool = False) -> ItemTarget:
+        """See `Transfer.target`. Items are always compared."""
         return ItemTarget(self._config, overwrite=overwrite, advice=" --overwrite replaces it.")
 
 
@@ -106,6 +106,9 @@ class ItemTarget:
     def read(self, content: Mapping[str, Any]) -> KeptItem:
         """Return the item in a line."""
         return item_of_content(content)
+
+    async def finish(self, database: Database) -> None:
+        """Nothing is left."""
 
     async def write(self, database: Database, records: Sequence[KeptItem], report: TransferReport) -> None:
         """Write items, and read them again to compare; in several packets if one is too small for them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from ...engine.operation import Operation, compute
 from ...errors import CorruptCheckpoint, InvalidInput
@@ -14,7 +14,6 @@ from ...runtime.exact_json import check_json, decode_json, encode_json
 from ...runtime.sealing import Opened, Sealing
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey
-from .statements.moving import MovedItem
 from .statements.reading import StoredHeader, StoredItem
 from .statements.tables import RowKey, encrypted_identity
 from .statements.writing import HeaderRow
@@ -44,9 +43,6 @@ DICTIONARY = (
 )
 
 _FRAMING = Framing(DICTIONARY, range(160, 65_537))
-
-#: An item as a statement returns it.
-AnyItem: TypeAlias = StoredItem | MovedItem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -127,7 +123,7 @@ def seal_content(sealing: Sealing, item_id: bytes | None, seq: int, framed: Fram
     return sealing.seal(*framed, "content", *_identity(sealing, item_id, seq))
 
 
-def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
+def open_content(sealing: Sealing, row: StoredItem, what: str) -> bytes:
     """Return the JSON text of a stored item.
 
     Args:

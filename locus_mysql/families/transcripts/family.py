@@ -9,7 +9,8 @@ from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import encrypted_columns, transcript_schema
+from .statements.tables import transcript_schema
+from .tables import tables
 
 
 class TranscriptFamily:
@@ -28,7 +29,7 @@ class TranscriptFamily:
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
         """See `EncryptsColumns.encrypted_columns`."""
-        return encrypted_columns(config.table_prefix)
+        return tables(config.table_prefix).encrypted_columns()
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
@@ -38,9 +39,9 @@ class TranscriptFamily:
 
     def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
-        from .transfer import TranscriptTransfer
+        from ...records.transfer import RowTransfer
 
-        return TranscriptTransfer(config)
+        return RowTransfer(tables(config.table_prefix), config)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

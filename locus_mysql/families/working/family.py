@@ -10,7 +10,8 @@ from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
 from ..inspection.item_records import Growth
-from .statements.tables import encrypted_columns, working_schema
+from .statements.tables import working_schema
+from .tables import tables
 
 
 class WorkingFamily:
@@ -30,7 +31,7 @@ class WorkingFamily:
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
         """See `EncryptsColumns.encrypted_columns`."""
-        return encrypted_columns(config.table_prefix)
+        return tables(config.table_prefix).encrypted_columns()
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
@@ -40,9 +41,9 @@ class WorkingFamily:
 
     def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
-        from .transfer import SessionTransfer
+        from ...records.transfer import RowTransfer
 
-        return SessionTransfer(config)
+        return RowTransfer(tables(config.table_prefix), config)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""

@@ -126,8 +126,8 @@ class MemuTransfer:
         """See `Transfer.accepts`."""
         return head.format == FORMAT
 
-    def target(self, head: Head, *, overwrite: bool = False) -> MemuTarget:
-        """See `Transfer.target`."""
+    def target(self, head: Head, *, overwrite: bool = False, verify: bool = False) -> MemuTarget:
+        """See `Transfer.target`. Records are always compared."""
         if overwrite:
             raise InvalidInput("The file holds memU's records, which are not replaced (--overwrite).")
         scope = head.content.get("scope")
@@ -236,6 +236,9 @@ class MemuTarget:
         typed = self._operations.typed(record)
         self._operations.accept(role, typed)
         return role, typed
+
+    async def finish(self, database: Database) -> None:
+        """Nothing is left."""
 
     async def write(
         self, database: Database, records: Sequence[tuple[str, dict[str, Any]]], report: TransferReport

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +22,11 @@ from locus_mysql import (
     SyncWorkingMemory,
     WorkingMemory,
 )
+from locus_mysql.errors import DecryptionFailed
+from locus_mysql.families.registry import find_family
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.families.working.content import TASK
-from locus_mysql.families.working.moving import MovingOperations
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.memory import Put
 from locus_mysql.working import TaskState
@@ -106,9 +108,18 @@ class _Sessions:
         return AnyStore(self._memory(name, self.database))
 
     async def kept(self, name: str) -> Any:
-        """Return a whole session with its checkpoints."""
-        moving = MovingOperations(self.database.config)
-        return await self.database.asynchronous.run(moving.read(name), moving.schema)
+        """Return the entries of a session, and earlier ones that its checkpoints contain, as an export has them."""
+        source = find_family("working").transfer(self.database.config).source(threads=[name])
+        page = await source.page(self.database, None, 1)
+        if page.damaged:
+            raise DecryptionFailed(page.damaged[0])
+        lines = map(json.loads, page.records)
+        # The values of the task state hold the time at which it was set.
+        return [
+            (part, row[:2], row[0] == TASK or row[2 if part == "entries" else 4])
+            for part, row in ((line.get("part"), line.get("row")) for line in lines)
+            if part in ("entries", "history")
+        ]
 
     async def close(self) -> None:
         """Close the connections."""
@@ -135,16 +146,11 @@ async def _fill_session(store: AnyStore, name: str) -> None:
 
 
 async def _read_session(store: AnyStore, name: str) -> object:
-    session, kept = store.store.session(name), await store.kept(name)
-    assert kept is not None
+    session = store.store.session(name)
     task = await session.get_task_state()
     return (
         [await session.get_all(), await session.get_scratchpad(), task and task.description],
-        # The task state holds the time at which it was set.
-        [
-            [(row.kind, row.name, row.kind == TASK or row.entry.value) for row in rows]
-            for rows in (kept.entries, kept.history)
-        ],
+        await store.store.kept(name),
     )
 
 

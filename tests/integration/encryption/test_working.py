@@ -10,8 +10,8 @@ import pytest
 from locus_mysql import Database, SyncWorkingMemory
 from locus_mysql.families import reencryption
 from locus_mysql.families.working import calls
-from locus_mysql.families.working.statements.tables import encrypted_columns
 from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working.tables import tables
 from locus_mysql.families.working.values import variable
 from tests.storage_contract import CHECKS, Check
 
@@ -103,7 +103,7 @@ def test_a_rotation_reads_rows_in_proportion_to_the_sessions_values(
         for number in range(SESSIONS):
             SyncWorkingMemory(f"s{number:03}", database).set_many(dict.fromkeys("abc", "Ada"))
         SyncWorkingMemory("s000", database).set_many({f"v{number:03}": number for number in range(100)})
-    entries, _ = encrypted_columns(config.table_prefix)
+    entries, _ = tables(config.table_prefix).encrypted_columns()
     with connect(config, str(config.database)) as connection:
         counts, read = rows_read(connection, reencryption.reseal(entries, "working", keys("2026-11")))
         connection.commit()

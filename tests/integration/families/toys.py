@@ -6,27 +6,25 @@ It follows ``docs/adding-a-family.md``, in one file instead of folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Query, Schema, Statement
 from locus_mysql.dialect import ledger as ledgers
 from locus_mysql.dialect.dialect import Dialect
+from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.template import Statements, placeholders
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
-from locus_mysql.families.family import Count, Counts, refuse_others
+from locus_mysql.families.family import Count, Counts
+from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
+from locus_mysql.records.transfer import RowTransfer
 from locus_mysql.runtime.arguments import check_text
-from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
-from locus_mysql.runtime.database import Database
 from locus_mysql.runtime.ledger import forget_old_tokens
 from locus_mysql.runtime.sealing import Sealing
-from locus_mysql.runtime.transfer import RecordPage, TransferReport
-
-T = TypeVar("T")
 
 # dialect/toys/tables.py
 
@@ -36,19 +34,29 @@ TOYS = """(
   tenant VARCHAR(128) NOT NULL,
   name   VARCHAR(128) NOT NULL,
   broken BOOLEAN      NOT NULL,
+  version BINARY(16)  NOT NULL,
   crc    INT UNSIGNED NOT NULL,
   PRIMARY KEY (tenant, name)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
+
+WHEELS = """(
+  tenant  VARCHAR(128) NOT NULL,
+  name    VARCHAR(128) NOT NULL,
+  wheel   INT          NOT NULL,
+  content LONGBLOB     NOT NULL,
+  PRIMARY KEY (tenant, name, wheel)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
     """Return the unquoted names of the tables by their roles."""
-    return {"toys": f"{table_prefix}toys", "ledger": f"{table_prefix}toy_ledger"}
+    return {"toys": f"{table_prefix}toys", "wheels": f"{table_prefix}toy_wheels", "ledger": f"{table_prefix}toy_ledger"}
 
 
 def toy_schema(table_prefix: str) -> Schema:
     names = table_names(table_prefix)
-    return Schema("toys", LAYOUT_VERSION, (Table(names["toys"], TOYS), ledgers.table(names["ledger"])))
+    tables = (Table(names["toys"], TOYS), Table(names["wheels"], WHEELS), ledgers.table(names["ledger"]))
+    return Schema("toys", LAYOUT_VERSION, tables, encrypts=True)
 
 
 # dialect/toys/dialect.py. All statements use the primary key.
@@ -56,11 +64,15 @@ def toy_schema(table_prefix: str) -> Schema:
 COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
 
 PUT = """
-INSERT INTO {toys} (tenant, name, broken, crc) VALUES (%s, %s, %s, %s) AS new
+INSERT INTO {toys} (tenant, name, broken, version, crc) VALUES (%s, %s, %s, UUID_TO_BIN(UUID()), %s) AS new
     ON DUPLICATE KEY UPDATE {changes}
 """
-REPLACES = "broken = new.broken, crc = new.crc"
+REPLACES = "broken = new.broken, version = new.version, crc = new.crc"
 KEEPS = "name = {toys}.name"
+
+PUT_WHEELS = "INSERT INTO {wheels} (tenant, name, wheel, content) VALUES {rows}"
+
+WHEELS_OF = "SELECT wheel, content FROM {wheels} WHERE tenant = %s AND name = %s ORDER BY wheel"
 
 FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({names})"
 
@@ -78,13 +90,18 @@ class ToyRow(NamedTuple):
     crc: int
 
 
+class WheelRow(NamedTuple):
+    wheel: int
+    content: bytes
+
+
 class CountRow(NamedTuple):
     toys: int
 
 
 def checksum_of(tenant: str, name: str, broken: bool) -> int:
     """Return the checksum of a toy's row."""
-    return Sealing(None, "toys").of(tenant).checksum("row", name, int(broken))
+    return Sealing(None, "toys").of(tenant, name).checksum("row", name, int(broken))
 
 
 class ToyStatements(Statements):
@@ -98,6 +115,16 @@ class ToyStatements(Statements):
         """Write a toy. An existing one is replaced, or kept."""
         text = self._text(PUT, changes=REPLACES if replace else self._text(KEEPS))
         return Statement(text, (tenant, name, int(broken), checksum_of(tenant, name, broken)))
+
+    def put_wheels(self, tenant: str, name: str, wheels: Sequence[bytes]) -> Statement:
+        """Add the wheels of a toy, sealed."""
+        rows = [(tenant, name, number, content) for number, content in enumerate(wheels)]
+        text = self._text(PUT_WHEELS, rows=placeholders(len(rows), "(%s, %s, %s, %s)"))
+        return Statement(text, tuple(value for row in rows for value in row))
+
+    def wheels(self, tenant: str, name: str) -> Query[WheelRow]:
+        """Read the wheels of a toy."""
+        return Query(self._text(WHEELS_OF), (tenant, name), row=WheelRow)
 
     def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
         """Read the toys with these names."""
@@ -135,17 +162,6 @@ class Toy(NamedTuple):
     broken: bool
 
 
-def toy_of(content: Mapping[str, Any]) -> Toy:
-    """Return the toy in a line of an export.
-
-    Raises:
-        InvalidInput: It cannot be stored.
-    """
-    if content.keys() != {"name", "broken"} or not isinstance(content["broken"], bool):
-        raise InvalidInput("A toy has a name, and is broken or not.")
-    return Toy(check_name(content["name"]), content["broken"])
-
-
 def check_name(name: object) -> str:
     if not 1 <= len(text := check_text(name, "The name of a toy")) <= 128:
         raise InvalidInput(f"The name of a toy is {len(text)} characters long; it must be 1 to 128.")
@@ -167,12 +183,23 @@ class ToyOperations:
         self.sql = ToyDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
-    def put(self, name: str, *, broken: bool = False, replace: bool = True) -> Operation[None]:
+    def wheels(self, name: str) -> Operation[list[bytes]]:
+        rows = yield from fetch(self.sql.toys.wheels(self._tenant, name))
+        sealing = self._sealing.of(self._tenant, name)
+        return [bytes(sealing.open(row.content, "A wheel", "content", row.wheel).body) for row in rows]
+
+    def put(
+        self, name: str, *, broken: bool = False, replace: bool = True, wheels: Sequence[bytes] = ()
+    ) -> Operation[None]:
         name, token = check_name(name), os.urandom(16)
         ledger = self.sql.ledger
+        sealing = self._sealing.of(self._tenant, name)
+        sealed = [sealing.seal(b"\x01", (one,), "content", number) for number, one in enumerate(wheels)]
         yield Batch.of(
             self.sql.toys.put(self._tenant, name, broken, replace=replace),
+            (self.sql.toys.put_wheels(self._tenant, name, sealed),) if sealed else (),
             ledger.record(self._tenant, token),
             outcome_query=ledger.find(self._tenant, token),
         )
@@ -228,85 +255,25 @@ class ToyMaintenance:
         return (Count(removed, "{broken toy}"),)
 
 
-# families/toys/transfer.py
-
-#: The format in the first line.
-FORMAT = "locus-mysql toys 1"
+# families/toys/tables.py
 
 
-class ToyTransfer:
-    noun = "toy"
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self._config = config
-
-    def source(self, **selection: Any) -> ToySource:
-        refuse_others(selection, "toys")
-        return ToySource(self._config)
-
-    def accepts(self, head: Head) -> bool:
-        return head.format == FORMAT
-
-    def target(self, head: Head, *, overwrite: bool = False) -> ToyTarget:
-        return ToyTarget(self._config, overwrite=overwrite)
-
-
-class ToySource:
-    """Each line is a toy; its position is the toy's name."""
-
-    constants = False
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self._toys = ToyOperations(config)
-        self.head = checksummed({"format": FORMAT, "tenant": config.tenant})
-
-    def position_of(self, content: Mapping[str, Any]) -> str:
-        return toy_of(content).name
-
-    async def count(self, database: Database) -> int:
-        return await run(database, self._toys, self._toys.count(True, False))
-
-    async def page(self, database: Database, after: str | None, limit: int) -> RecordPage:
-        page = RecordPage()
-        for row in await run(database, self._toys, self._toys.page(after or "", limit)):
-            page.last = row.name
-            try:
-                page.records.append(checksummed(self._toys.read(row)._asdict()))
-            except CorruptCheckpoint as error:
-                page.damaged.append(str(error))
-        return page
-
-
-class ToyTarget:
-    constants = False
-
-    def __init__(self, config: MySQLConfig, *, overwrite: bool) -> None:
-        self._toys = ToyOperations(config)
-        self._overwrite = overwrite
-
-    def read(self, content: Mapping[str, Any]) -> Toy:
-        return toy_of(content)
-
-    async def write(self, database: Database, records: Sequence[Toy], report: TransferReport) -> None:
-        names = [toy.name for toy in records]
-        before = await run(database, self._toys, self._toys.find(names))
-        for name, broken in records:
-            if before.get(name) != (name, broken):
-                await run(database, self._toys, self._toys.put(name, broken=broken, replace=self._overwrite))
-        # Another process may have written some of them since `before`.
-        after = await run(database, self._toys, self._toys.find(names))
-        for toy in records:
-            if after.get(toy.name) != toy:
-                report.differ(f"Toy {toy.name!r} differs in the tables. --overwrite replaces it.")
-            elif toy.name in before and before[toy.name] == toy:
-                report.present += 1
-            else:
-                report.copied += 1
-
-
-async def run(database: Database, toys: ToyOperations, operation: Operation[T]) -> T:
-    """Run an operation; the tables are created, or checked, before it."""
-    return await database.asynchronous.run(operation, toys.schema, toys.config.ddl_mode)
+def tables(table_prefix: str) -> Tables:
+    """Return the declaration from which exports, imports and copies are derived."""
+    return Tables(
+        toy_schema(table_prefix),
+        table_names(table_prefix),
+        Owner(
+            "toys",
+            key=("name",),
+            seal=Seal("crc", lambda sealing, row: sealing.checksum("row", row["name"], int(row["broken"]))),
+            noun="toy",
+            version=("version",),
+            named="name",
+            expires="",
+        ),
+        (Part("wheels", key=("name", "wheel"), sealed=(Sealed("content", "content", row=("wheel",)),), noun="wheel"),),
+    )
 
 
 # families/toys/family.py
@@ -326,8 +293,11 @@ class ToyFamily:
     def maintenance(self, config: MySQLConfig) -> ToyMaintenance:
         return ToyMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> ToyTransfer:
-        return ToyTransfer(config)
+    def transfer(self, config: MySQLConfig) -> RowTransfer:
+        return RowTransfer(tables(config.table_prefix), config)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        return tables(config.table_prefix).encrypted_columns()
 
     def inspection(self, config: MySQLConfig) -> None: ...
 

@@ -48,6 +48,8 @@ class Written:
 
     async def open(self) -> None: ...
 
+    async def finish(self) -> None: ...
+
     async def write(self, unit: int, report: TransferReport) -> None:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)

@@ -206,26 +206,16 @@ SELECT t.tenant, :destination, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.c
  WHERE t.tenant = :tenant AND t.thread_id = :source AND {AFFECTED} = 0
 """)
 
-#: Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`. The piece is `SHIFTED`, or
-#: `ENCRYPTED` if payloads are copied as they are, as `REPLACE_PAYLOAD` follows.
-COPY_ROWS = SQL("""
-INSERT INTO {checkpoints} ({ROW})
-SELECT c.tenant, :destination, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, {copied_payload},
-       c.metadata, c.metadata_keys, COALESCE(c.search_text, c.pending_text),
+#: Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`.
+COPY_ROWS = SQL(f"""
+INSERT INTO {{checkpoints}} ({{ROW}})
+SELECT c.tenant, :destination, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token,
+       {shifted("c.payload")}, c.metadata, c.metadata_keys, COALESCE(c.search_text, c.pending_text),
        IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at,
        c.seal ^ :shift, c.created_at
-  FROM {checkpoints} c
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+  FROM {{checkpoints}} c
+  JOIN {{threads}} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = :tenant AND c.thread_id = :source AND c.seq >= t.first_seq
-""")
-SHIFTED = {"copied_payload": shifted("c.payload").replace("%s", ":shift")}
-ENCRYPTED = {"copied_payload": "c.payload"}
-
-#: Replaces the payload of a copied row, which was encrypted for another thread.
-REPLACE_PAYLOAD = SQL("""
-UPDATE {checkpoints} c
-   SET c.payload = :payload
- WHERE {KEY.c} AND c.seq = :seq AND c.token = :token
 """)
 
 # Rewriting the states of a thread: read them as stored, and put rows with the same seqs.

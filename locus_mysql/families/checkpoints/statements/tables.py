@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from ....dialect import ledger
-from ....dialect.resealing import SealedColumn
 from ....dialect.schema import Schema, Table
 from ....dialect.template import fill
 from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index
@@ -135,19 +134,3 @@ def checkpoint_schema(table_prefix: str, kind: Kind, *, search: bool, search_par
 def table_names(table_prefix: str, kind: Kind) -> dict[str, str]:
     """The unquoted names of the tables by their roles."""
     return {role: f"{table_prefix}{INFIXES[kind]}{role}" for role in ROLES}
-
-
-def encrypted_column(table_prefix: str, kind: Kind) -> SealedColumn:
-    """Return the encrypted column. The token identifies a row, as it is chosen before the server assigns the seq."""
-    table = table_names(table_prefix, kind)["checkpoints"]
-    return SealedColumn(
-        table,
-        key=("tenant", "thread_id", "seq"),
-        owner=("thread_id",),
-        row=("token",),
-        column="payload",
-        name="payload",
-        has_seal=True,
-        base=fill(BASE_ROW, {"table": table}),
-        cleared=("search_text", "pending_text", "unindexed"),
-    )

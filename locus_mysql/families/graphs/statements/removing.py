@@ -251,10 +251,6 @@ UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL :ttl_us MICROSEC
 """)
 
 
-def _shifted(column: str) -> str:
-    return shifted(column).replace("%s", ":shift")
-
-
 #: Copy the content of a thread to the destination whose row was copied under this epoch; copies nothing if it was not.
 #: Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`. If the destination already had
 #: writes, which arrived before their checkpoint, those of the source replace them.
@@ -264,14 +260,14 @@ INSERT INTO {{checkpoints}} (tenant, thread_id, ns_key, seq, checkpoint_key, par
                         stored_seq, hidden, needs, unlinked, sources, tokens, payload, metadata, run_key, chunk,
                         created_at)
 SELECT c.tenant, d.thread_id, c.ns_key, c.seq, c.checkpoint_key, c.parent_key, c.checkpoint_id, c.parent_id, c.ns,
-       c.stored_seq, c.hidden, c.needs, c.unlinked, c.sources, c.tokens, {_shifted("c.payload")}, c.metadata, c.run_key,
-       {_shifted("c.chunk")}, c.created_at
+       c.stored_seq, c.hidden, c.needs, c.unlinked, c.sources, c.tokens, {shifted("c.payload")}, c.metadata, c.run_key,
+       {shifted("c.chunk")}, c.created_at
   FROM {{checkpoints}} c{{COPIED}}
  WHERE c.tenant = :tenant AND c.thread_id = :thread_id
 """),
     SQL(f"""
 INSERT INTO {{parts}} (tenant, thread_id, part, chunk)
-SELECT p.tenant, d.thread_id, p.part, {_shifted("p.chunk")}
+SELECT p.tenant, d.thread_id, p.part, {shifted("p.chunk")}
   FROM {{parts}} p{{COPIED}}
  WHERE p.tenant = :tenant AND p.thread_id = :thread_id
 """),
@@ -279,7 +275,7 @@ SELECT p.tenant, d.thread_id, p.part, {_shifted("p.chunk")}
 REPLACE INTO {{writes}} (tenant, thread_id, checkpoint_key, task_key, idx, task_id, task_path, channel, payload,
                        created_at)
 SELECT w.tenant, d.thread_id, w.checkpoint_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel,
-       {_shifted("w.payload")}, w.created_at
+       {shifted("w.payload")}, w.created_at
   FROM {{writes}} w{{COPIED}}
  WHERE w.tenant = :tenant AND w.thread_id = :thread_id
 """),

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from ....dialect import ledger
 from ....dialect.dialect import Dialect
-from ....dialect.resealing import SealedColumn
 from ....dialect.schema import Schema, Table
 
 #: The family in the comments of its tables.
@@ -210,26 +209,6 @@ def graph_schema(table_prefix: str) -> Schema:
     definitions = {"threads": THREADS, "checkpoints": CHECKPOINTS, "parts": PARTS, "writes": WRITES}
     tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
     return Schema(FAMILY, LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
-
-
-def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
-    """Return the encrypted columns: payloads and parts of checkpoints, and payloads of writes.
-
-    A part is bound to its thread only, as it may move to another table. Checkpoints name the checksums of their parts.
-    """
-    names = table_names(table_prefix)
-    checkpoint, write = ("ns_key", "seq"), ("checkpoint_key", "task_key", "idx")
-    of_checkpoint = ("checkpoint_key", "parent_key", "needs", "metadata")
-    of_write = ("checkpoint_key", "task_id", "idx", "channel", "task_path")
-    return tuple(
-        SealedColumn(names[role], ("tenant", "thread_id", *key), ("thread_id",), row, column, name, has_seal=True)
-        for role, key, row, column, name in (
-            ("checkpoints", checkpoint, of_checkpoint, "payload", "payload"),
-            ("checkpoints", checkpoint, (), "chunk", "chunk"),
-            ("parts", ("part",), (), "chunk", "chunk"),
-            ("writes", write, of_write, "payload", "write"),
-        )
-    )
 
 
 def table_names(table_prefix: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ....dialect import ledger
 from ....dialect.dialect import Dialect
-from ....dialect.resealing import OwnerTable, SealedColumn
 from ....dialect.schema import Schema, Table
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
@@ -127,34 +126,6 @@ def transcript_schema(table_prefix: str) -> Schema:
     names = table_names(table_prefix)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())
     return Schema("transcripts", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
-
-
-def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
-    """Return the encrypted columns: the states of transcripts, and the contents of items."""
-    names = table_names(table_prefix)
-    owner = ("kind", "collection", "name", "part")
-    return (
-        SealedColumn(
-            names["transcripts"],
-            key=("tenant", *owner),
-            owner=owner,
-            row=(),
-            column="state",
-            name="state",
-            has_seal=True,
-        ),
-        SealedColumn(
-            names["items"],
-            key=("tenant", "sid", "seq"),
-            owner=owner,
-            row=("item_id",),
-            column="content",
-            name="content",
-            has_seal=True,
-            identity=lambda row: encrypted_identity(row["item_id"], row["seq"]),
-            owner_table=OwnerTable(names["transcripts"], ("tenant", *owner), ("tenant", "sid"), size="size_bytes"),
-        ),
-    )
 
 
 def encrypted_identity(item_id: bytes | None, seq: int) -> tuple[bytes | int | None, ...]:

@@ -63,19 +63,6 @@ class EntryRow(NamedTuple):
     expires_us: int | None
 
 
-class HistoryRow(NamedTuple):
-    """An earlier version of an entry, and the stamp up to which it was valid."""
-
-    kind: int
-    name: str
-    value: bytes | None
-    size_bytes: int
-    version: int
-    used: int
-    expires_us: int | None
-    valid_until: int
-
-
 class CheckpointRow(NamedTuple):
     """A checkpoint."""
 
@@ -87,18 +74,6 @@ class CheckpointRow(NamedTuple):
     size_bytes: int
     created_at: datetime
     checksum: int
-
-
-class IdRow(NamedTuple):
-    """The id of a session."""
-
-    session_id: str
-
-
-class CountRow(NamedTuple):
-    """A number of sessions."""
-
-    sessions: int
 
 
 class ExpiredRow(NamedTuple):
@@ -193,34 +168,6 @@ SELECT e.kind, e.name, e.value, e.size_bytes, e.version, 0, {ENTRY_EXPIRES}
  WHERE {KEY}
 """,
     EntryRow,
-)
-
-#: All history, for exports.
-ALL_HISTORY = Select(
-    """
-SELECT e.kind, e.name, e.value, e.size_bytes, e.version, 0, {ENTRY_EXPIRES}, e.valid_until
-  FROM {sessions} s
-  JOIN {history} e ON {OF_SESSION}
- WHERE {KEY}
- ORDER BY e.kind, e.name, e.version
-""",
-    HistoryRow,
-)
-
-#: Ids of sessions after one, in the order of the primary key, and their number.
-IDS = Select(
-    """
-SELECT s.session_id
-  FROM {sessions} s
- WHERE s.tenant = :tenant AND s.session_id > :after AND s.session_id LIKE :pattern AND {LIVE_SESSION}
- ORDER BY s.session_id
- LIMIT :limit
-""",
-    IdRow,
-)
-COUNT = Select(
-    "SELECT COUNT(*) FROM {sessions} s WHERE s.tenant = :tenant AND s.session_id LIKE :pattern AND {LIVE_SESSION}",
-    CountRow,
 )
 
 #: Expired sessions of all tenants. Relies on the index expiry.

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ....dialect import ledger
 from ....dialect.dialect import Dialect
-from ....dialect.resealing import OwnerTable, SealedColumn
 from ....dialect.schema import Schema, Table
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
@@ -141,26 +140,6 @@ def working_schema(table_prefix: str) -> Schema:
     names = table_names(table_prefix)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())
     return Schema("working", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
-
-
-def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
-    """Return the encrypted columns: the values of entries, now and at checkpoints."""
-    names = table_names(table_prefix)
-
-    def column(role: str, *further_key: str) -> SealedColumn:
-        return SealedColumn(
-            names[role],
-            key=("tenant", "sid", "kind", "name", *further_key),
-            owner=("session_id",),
-            row=("kind", "name", "version"),
-            column="value",
-            name="value",
-            has_seal=True,
-            owner_table=OwnerTable(names["sessions"], ("tenant", "session_id"), ("tenant", "sid")),
-            identity=lambda row: value_identity(row["kind"], row["name"], row["version"]),
-        )
-
-    return column("entries"), column("history", "version")
 
 
 def value_identity(kind: int, name: str, version: int) -> tuple[str, str, str]:

@@ -12,11 +12,10 @@ from ....engine.operation import Operation
 from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, UsageError
 from ....families.checkpoints.coding.codec import EncodedState
-from ....families.checkpoints.moving import Damaged
+from ....families.checkpoints.moving import Damaged, KeptCheckpoint
 from ....families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ....families.checkpoints.records import decode_state_text
-from ....families.checkpoints.thread_writer import Wanted
-from ....families.checkpoints.transfer import StoredThread
+from ....families.checkpoints.thread_writer import ThreadWriter, Wanted
 from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time
 from ..agent_states import AgentDictOperations, is_provisional
@@ -31,6 +30,9 @@ from .sources import (
 )
 
 T = TypeVar("T")
+
+#: Checkpoints of the target that are read at a time, to be compared.
+COMPARED_AT_ONCE = 50
 
 #: What `TablesThread.difference` returns if everything else is equal.
 ANOTHER_TIME = "it was saved at another time"
@@ -200,11 +202,27 @@ class TablesThread:
     def __init__(self, tables: Tables, thread_id: str, *, empty: bool) -> None:
         self._tables = tables
         self._empty = empty
-        self._stored = StoredThread(tables.run, tables.checkpoints, *tables.locus.thread_key(thread_id))
+        self._key = tables.locus.thread_key(thread_id)
+        self._writer = ThreadWriter(tables.checkpoints, *self._key)
+        self._loaded: dict[str, KeptCheckpoint | Damaged] = {}
 
     async def checkpoints(self) -> Mapping[str, datetime | None]:
         """Return the time of each checkpoint, oldest first. Call it before the first save, and after a failed one."""
-        return {} if self._empty else await self._stored.list_checkpoints()
+        self._loaded = {}
+        if self._empty:
+            return {}
+        standing = await self._tables.run(self._writer.look())
+        return {checkpoint_id: entry.created_at for checkpoint_id, entry in standing.entries.items()}
+
+    async def _load(self, checkpoint_id: str) -> KeptCheckpoint | Damaged | None:
+        """Load a checkpoint and, in advance, those that follow it."""
+        if checkpoint_id not in self._loaded:
+            entry = self._writer.standing.entries.get(checkpoint_id)
+            if entry is None:
+                return None
+            reading = self._tables.checkpoints.kept_page(*self._key, entry.seq - 1, COMPARED_AT_ONCE)
+            self._loaded = {one.checkpoint_id: one for one in (await self._tables.run(reading)).each()}
+        return self._loaded.get(checkpoint_id)
 
     async def save(self, checkpoints: Sequence[AgentCheckpoint], replaced: Sequence[str]) -> dict[str, str]:
         """Save checkpoints as the newest, oldest first, with the times that they have in the source.
@@ -231,7 +249,7 @@ class TablesThread:
         removed = [one for one in replaced if one not in wrong]
         if wanted:
             try:
-                done = await self._stored.save(wanted, removed)
+                done = await self._tables.run(self._writer.put(wanted, removed))
             except UsageError as error:
                 if len(wanted) > 1:
                     return wrong | await self._save_each(checkpoints, removed)
@@ -245,14 +263,14 @@ class TablesThread:
         wrong: dict[str, str] = {}
         await self.checkpoints()
         for one in checkpoints:
-            if self._stored.has(one.checkpoint_id) and one.checkpoint_id not in replaced:
+            if one.checkpoint_id in self._writer.standing.entries and one.checkpoint_id not in replaced:
                 continue
             wrong |= await self.save([one], [one.checkpoint_id] if one.checkpoint_id in replaced else [])
         return wrong
 
     async def difference(self, checkpoint: AgentCheckpoint) -> str | None:
         """Return how the stored checkpoint differs from this one; None if it does not."""
-        found = await self._stored.load(checkpoint.checkpoint_id)
+        found = await self._load(checkpoint.checkpoint_id)
         if found is None:
             return "the target does not have it"
         if isinstance(found, Damaged):

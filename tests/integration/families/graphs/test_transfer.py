@@ -1,8 +1,7 @@
-"""Threads of graphs are exported, imported and copied exactly, also pruned ones and damaged ones."""
+"""Graphs continue after an import, and deleted checkpoints stay deleted. The rest: `tests/integration/records`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from operator import add
 from pathlib import Path
@@ -83,25 +82,6 @@ def rows(run_sql: RunSql, config: MySQLConfig) -> Any:
     )
 
 
-def test_an_export_is_imported_exactly(config: MySQLConfig, run_sql: RunSql, tmp_path: Path) -> None:
-    fill(config)
-    file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "graphs"]) == 0
-    assert main(["import", str(file), "--prefix", "other_"]) == 0
-    other = config.model_copy(update={"table_prefix": "other_"})
-    assert rows(run_sql, other) == rows(run_sql, config) != ()
-    for thread in ("a", "ü/:*"):
-        assert tuples(other, thread) == tuples(config, thread) != []
-    again = tmp_path / "again.jsonl"
-    assert main(["export", str(again), "--family", "graphs", "--prefix", "other_"]) == 0
-
-    def bare(one: Path) -> list[dict[str, Any]]:
-        lines = [json.loads(line) for line in one.read_text().splitlines()]
-        return [{name: part for name, part in line.items() if name not in ("seq", "crc32")} for line in lines]
-
-    assert bare(again) == bare(file)
-
-
 def test_a_waiting_graph_continues_in_the_target(config: MySQLConfig, tmp_path: Path) -> None:
     fill(config)
     file = tmp_path / "graphs.jsonl"
@@ -110,32 +90,6 @@ def test_a_waiting_graph_continues_in_the_target(config: MySQLConfig, tmp_path: 
     with MySQLSaver(config.model_copy(update={"tenant": "acme"})) as saver:
         ended = graph(saver).invoke(Command(resume="no"), {"configurable": {"thread_id": "ü/:*"}})
     assert ended["steps"][-1] == "no"
-
-
-def test_a_repeated_import_changes_nothing(
-    config: MySQLConfig, run_sql: RunSql, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(config)
-    file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "graphs"]) == 0
-    before = rows(run_sql, config)
-    assert main(["import", str(file)]) == 0
-    assert "already present" in capsys.readouterr().out
-    assert rows(run_sql, config) == before
-
-
-def test_an_interrupted_import_is_completed(config: MySQLConfig, run_sql: RunSql, tmp_path: Path) -> None:
-    fill(config)
-    file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "graphs"]) == 0
-    assert main(["import", str(file), "--prefix", "other_"]) == 0
-    other = config.model_copy(update={"table_prefix": "other_"})
-    name = f"{config.database}.other_graph"
-    run_sql(f"DELETE FROM {name}_writes")  # as if it was killed before it stored them, and set the times
-    run_sql(f"UPDATE {name}_checkpoints SET created_at = '2026-01-01'")
-    assert main(["import", str(file), "--prefix", "other_"]) == 0
-    assert rows(run_sql, other) == rows(run_sql, config)
-    assert tuples(other, "a") == tuples(config, "a")
 
 
 def test_deleted_checkpoints_that_others_need_stay_deleted(
@@ -154,36 +108,3 @@ def test_deleted_checkpoints_that_others_need_stay_deleted(
     with SyncMySQLCheckpointSaver(other) as plain:
         assert plain.get(thread_id="plain", checkpoint_id="1") is None
         assert plain.get(thread_id="plain", checkpoint_id="2") is not None
-
-
-def test_newer_checkpoints_of_the_target_stay_the_newest(
-    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(config)
-    file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "graphs", "--thread", "plain"]) == 0
-    other = config.model_copy(update={"table_prefix": "other_"})
-    with SyncMySQLCheckpointSaver(other) as plain:
-        plain.put(thread_id="plain", checkpoint_id="own", checkpoint_data={"n": 1})
-    assert main(["import", str(file), "--prefix", "other_"]) == 1
-    assert "3 left out" in capsys.readouterr().out
-    with SyncMySQLCheckpointSaver(other) as plain:
-        newest = plain.get(thread_id="plain")
-    assert newest is not None
-    assert newest["checkpoint_id"] == "own"
-
-
-def test_a_damaged_checkpoint_is_named_and_left_out(
-    config: MySQLConfig, run_sql: RunSql, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(config)
-    run_sql(
-        f"UPDATE {config.database}.locus_graph_checkpoints SET payload = CONCAT(payload, 'x') "
-        "WHERE thread_id = 'plain' AND checkpoint_id = '1'"
-    )
-    file = tmp_path / "graphs.jsonl"
-    assert main(["export", str(file), "--family", "graphs", "--thread", "plain"]) == 1
-    captured = capsys.readouterr()
-    assert "'1'" in captured.err
-    assert "1 left out" in captured.err
-    assert len(file.read_text().splitlines()) == 4

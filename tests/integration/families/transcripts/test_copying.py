@@ -12,11 +12,13 @@ from locus_mysql import MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.errors import InvalidInput, ThreadExists, Unavailable, VersionConflict
 from locus_mysql.families.registry import find_family
-from locus_mysql.families.transcripts import copying, inspection
-from locus_mysql.families.transcripts.moving import MovingOperations
+from locus_mysql.families.transcripts import inspection
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.inspection import Inspector
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_reader import OwnerReader
+from locus_mysql.records.owner_writer import OwnerWriter
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -67,46 +69,45 @@ def test_more_than_ten_thousand_items_are_copied_with_their_positions(store: Any
         copy("test/project/long", "test/project/other")
 
 
-def test_a_copy_of_a_transcript_that_is_written_to_meanwhile_is_refused(
+def test_a_copy_of_a_transcript_that_is_written_to_whenever_it_is_read_is_refused(
     store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "AT_ONCE", 10)
+    monkeypatch.setattr(Moving, "max_rows", 10)
     fill(store, 35)
-    page, pages = MovingOperations.page, list[Any]()
+    reading, calls = OwnerReader._continue, list[int]()
 
-    def written_to(self: Any, after: Any, limit: int) -> Any:
-        pages.append(after)
-        if len(pages) == 2:
-            store.append(LONG, [NewItem("late", "late")], header=Header({"title": "Late"}))
-        return (yield from page(self, after, limit))
+    def written_to(self: Any, owner: Any) -> Any:
+        calls.append(1)
+        if len(calls) < 50:
+            store.append(LONG, [NewItem("late")], header=Header({"title": "Late"}))
+        return (yield from reading(self, owner))
 
-    monkeypatch.setattr(MovingOperations, "page", written_to)
-    with pytest.raises(VersionConflict, match="written to while it was copied"):
+    monkeypatch.setattr(OwnerReader, "_continue", written_to)
+    with pytest.raises(VersionConflict, match="written to whenever it was read"):
         copy("test/project/long", "test/project/other")
     assert store.get(LONG._replace(name="other")) is None
-    monkeypatch.setattr(MovingOperations, "page", page)
+    calls += [0] * 50
     assert copy("test/project/long", "test/project/other")
     assert store.open(LONG._replace(name="other"))[1] == store.open(LONG)[1]
 
 
-def test_a_copy_that_fails_leaves_nothing(store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "AT_ONCE", 10)
+def test_a_copy_that_fails_is_not_visible(store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Moving, "max_rows", 10)
     fill(store, 35)
-    restore, calls = MovingOperations.restore, list[int]()
+    once, calls = OwnerWriter._once, list[int]()
 
-    def failing(self: Any, records: Any, **options: Any) -> Any:
-        calls.append(len(records))
+    def failing(self: Any, *steps: Any) -> Any:
+        calls.append(len(steps))
         if len(calls) == 3:
             raise Unavailable("the server is gone")
-        return (yield from restore(self, records, **options))
+        yield from once(self, *steps)
 
-    monkeypatch.setattr(MovingOperations, "restore", failing)
+    monkeypatch.setattr(OwnerWriter, "_once", failing)
     with pytest.raises(Unavailable):
         copy("test/project/long", "test/project/other")
-    assert calls == [10, 10, 10]
     assert store.get(LONG._replace(name="other")) is None
-    monkeypatch.undo()
     assert copy("test/project/long", "test/project/other")
+    assert store.open(LONG._replace(name="other"))[1] == store.open(LONG)[1]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,6 @@ from locus_mysql import MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.errors import InvalidInput, ThreadExists
 from locus_mysql.families.registry import find_family
-from locus_mysql.families.transcripts import moving
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.inspection import Inspector
@@ -78,62 +76,18 @@ def test_health_counts_and_vacuum_removes_what_has_expired(
     assert store.read(ODD).items[1].content is None
 
 
-@pytest.mark.parametrize("headers_at_once", [100, 1])
-def test_an_export_is_imported_equal(
-    store: Any,
-    run: Run,
-    tmp_path: Path,
-    config: MySQLConfig,
-    monkeypatch: pytest.MonkeyPatch,
-    headers_at_once: int,
-) -> None:
-    monkeypatch.setattr(moving, "HEADERS_AT_ONCE", headers_at_once)
-    many = TranscriptKey("test", "project", "long")
-    store.append(many, [NewItem({"n": number}, str(number)) for number in range(1_200)])
-    store.pop(many)
+def test_unusual_names_and_values_are_imported_equal(store: Any, run: Run, tmp_path: Path, config: MySQLConfig) -> None:
     file = str(tmp_path / "transcripts.jsonl")
     run("export", file, "--family", "transcripts")
-    assert run("import", file, "--tenant", "acme") == "Imported 1,206 records.\n"
-    assert run("import", file, "--tenant", "acme") == "Imported 0 records, 1,206 already present.\n"
+    assert run("import", file, "--tenant", "acme") == "Imported 6 rows.\n"
     with SyncTranscriptStore(config.model_copy(update={"tenant": "acme"})) as copy:
-        for key in (KEY, ODD, many):
+        for key in (KEY, ODD):
             assert copy.open(key)[1] == store.open(key)[1]
-            there, here = copy.get(key), store.get(key)
-            assert (there.header, there.items, there.revision) == (here.header, here.items, here.revision)
-        assert copy.append(many, [NewItem(1, "0"), NewItem(2, "new")]).added == 1
-        copy.replace(many, "5", "other")
         copy.append(KEY, header=Header(1))
-    assert "2 different in the target" in run("import", file, "--tenant", "acme", code=1)
-    assert "Imported 2 records" in run("import", file, "--tenant", "acme", "--overwrite")
+    assert "1 different in the target" in run("import", file, "--tenant", "acme", code=1)
+    assert "Imported 3 rows, 3 already present" in run("import", file, "--tenant", "acme", "--overwrite")
     with SyncTranscriptStore(config.model_copy(update={"tenant": "acme"})) as copy:
         assert copy.get(KEY).header == store.get(KEY).header
-        assert copy.find(many, "5") == store.find(many, "5")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"seq": 0}, {"name": ""}, {"created_at": "2026"}, {"kind": None}, {"more": 1}, {"id": 7}],
-)
-def test_a_line_that_cannot_be_stored_is_refused(store: Any, run: Run, tmp_path: Path, change: dict[str, Any]) -> None:
-    file = tmp_path / "transcripts.jsonl"
-    run("export", str(file), "--family", "transcripts")
-    lines = file.read_bytes().splitlines(keepends=True)
-    content = {**json.loads(lines[2]), **change}
-    del content["crc32"]
-    file.write_bytes(b"".join([*lines[:2], json.dumps(content).encode() + b"\n", *lines[3:]]))
-    assert "Line 3: " in run("import", str(file), "--tenant", "acme", code=1)
-
-
-def test_items_without_their_transcript_are_left_out_and_reported(store: Any, run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "transcripts.jsonl"
-    run("export", str(file), "--family", "transcripts")
-    lines = file.read_bytes().splitlines(keepends=True)
-    assert b'"revision"' in lines[1]
-    end = json.loads(lines[-1])["end"]["items"]
-    file.write_bytes(b"".join([lines[0], *lines[2:-1], json.dumps({"end": {"items": end - 1}}).encode() + b"\n"]))
-    printed = run("import", str(file), "--tenant", "acme", code=1)
-    assert "Imported 3 records, 2 left out" in printed
-    assert "the transcript itself does not exist" in printed
 
 
 async def test_the_inspector_shows_a_transcript_as_a_conversation(store: Any, config: MySQLConfig) -> None:

@@ -58,5 +58,4 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("", "within"): ("", _WITHIN.condition),
     ("_THREADS", "fits"): ("", thread_pages._NEWEST_HAS + thread_pages._AT_LEAST),
     ("_THREADS", "counted"): ("step", "candidates", "candidates", "step"),
-    ("COPY_ROWS", "copied_payload"): (moving.SHIFTED["copied_payload"], "c.payload"),
 }

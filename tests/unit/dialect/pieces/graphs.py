@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from locus_mysql.families.graphs.statements import inspection, loading, moving, removing, saving, threads
+from locus_mysql.families.graphs.statements import inspection, loading, removing, saving, threads
 from locus_mysql.families.graphs.statements.tables import graph_dialect
 
 PACKAGE = "locus_mysql.families.graphs"
@@ -16,7 +16,7 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("", "base"): ("", "{BASE_IS_THERE}"),
     ("", "cached"): ("", loading.NOT_CACHED),
     ("READ_ONE", "chosen"): (loading.NEWEST, loading.NAMED),
-    ("READ_SEVERAL", "chosen"): (loading.SEVERAL, loading.SEVERAL, moving.NEXT),
+    ("READ_SEVERAL", "chosen"): (loading.SEVERAL, loading.SEVERAL),
     ("READ_SEVERAL", "conditions"): ("", "".join(loading.CONDITIONS.values())),
     ("THREADS", "conditions"): ("", "".join(inspection.OF_THREADS.values()), inspection.NAMED),
     ("END", "conditions"): ("", "".join(inspection.OF_THREADS.values())),

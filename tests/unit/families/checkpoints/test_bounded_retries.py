@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import Encryption, MySQLConfig
+from locus_mysql import MySQLConfig
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Outdated
 from locus_mysql.errors import Unavailable
@@ -57,13 +57,6 @@ def test_a_save_under_a_condition_that_holds() -> None:
 def test_a_rewrite() -> None:
     with pytest.raises(Unavailable, match="during every attempt"):
         overtaken(operations().whole_threads.rewrite(*KEY, lambda *_: new()), [ROW])
-
-
-def test_a_copy_of_an_encrypted_thread() -> None:
-    pytest.importorskip("cryptography")
-    whole = operations(encryption=Encryption(keys={"a": b"k" * 32}, active="a")).whole_threads
-    with pytest.raises(Unavailable, match="during every attempt"):
-        overtaken(whole.copy("tenant", "t", "copy"), [ROW])
 
 
 def test_a_save_after_the_newest_does_not_insist_on_it() -> None:

@@ -1,0 +1,61 @@
+"""The declaration of the tables of checkpoints: `tables`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...dialect.template import fill
+from ...dialect.words import Parser
+from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
+from ...runtime.sealing import Sealing
+from .statements.tables import BASE_ROW, Kind, checkpoint_schema, table_names
+
+
+def _seal(sealing: Sealing, row: Row) -> int | None:
+    """Return the seal of a checkpoint's row; None for a row whose id was removed."""
+    from .state_rows import row_seal
+
+    if row["checkpoint_id"] is None:
+        return None
+    return row_seal(sealing, row["checkpoint_id"], row["token"], row["metadata"])
+
+
+@lru_cache(maxsize=64)
+def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser) -> Tables:
+    """Return the tables of one kind of states.
+
+    The token identifies a row in its seal, as it is chosen before the server assigns the seq.
+    """
+    names = table_names(table_prefix, kind)
+    return Tables(
+        checkpoint_schema(table_prefix, kind, search=search, search_parser=search_parser),
+        names,
+        Owner(
+            "threads",
+            key=("thread_id",),
+            noun="thread",
+            version=("version",),
+            unmoved=("turn_token", "turn_until"),
+            named="thread_id",
+            updated="updated_at",
+        ),
+        (
+            Part(
+                "checkpoints",
+                key=("thread_id", "seq"),
+                sealed=(
+                    Sealed(
+                        "payload",
+                        "payload",
+                        row=("token",),
+                        base=fill(BASE_ROW, {"table": names["checkpoints"]}),
+                        cleared=("search_text", "pending_text", "unindexed"),
+                    ),
+                ),
+                seal=Seal("seal", _seal),
+                noun="checkpoint",
+                title="checkpoint_id",
+                since=("seq", "first_seq"),
+            ),
+        ),
+    )

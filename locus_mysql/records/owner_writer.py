@@ -1,0 +1,337 @@
+"""Writes owners with their parts: `OwnerWriter`. Generators that do no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ..dialect import Statement
+from ..engine.operation import Batch, Duplicate, Operation, Outdated
+from ..errors import StateTooLarge
+from ..runtime.transfer import TransferReport
+from .ledger import FIND, RECORD
+from .moving import Moving, OwnerRecord, PartRecord, Record, Restart, Stored
+from .owner_reader import OwnerReader
+from .row_statements import EXPECT, INSERT, PUT, REMOVE, REMOVE_SEEN, REMOVE_SOME
+from .tables import Row
+
+#: How often writing an owner is tried, as others may write it meanwhile.
+TRIES = 5
+
+#: Rows that one transaction removes.
+REMOVED_AT_ONCE = 1_000
+
+#: What is done with an owner: it may still fit into one transaction; its rows are written, or compared at its end; it
+#: is stored already; another one is stored; it has expired; it was left out.
+Fate: TypeAlias = Literal["arriving", "written", "compared", "present", "differs", "expired", "left"]
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """An owner that arrives with its parts.
+
+    Args:
+        row: Its row.
+        parts: Those of its parts that were not written yet, by their tables.
+        rows: The number of its rows.
+        waiting: The number of those that were not written yet.
+        size_bytes: The bytes of those.
+        counts: The numbers of parts that arrived, by their tables.
+        digest: That of all its rows.
+        fate: What is done with its rows; see `Fate`.
+    """
+
+    row: dict[str, Any]
+    parts: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    rows: int = 1
+    waiting: int = 1
+    size_bytes: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    digest: Any = field(default_factory=hashlib.sha256)
+    fate: Fate = "arriving"
+
+
+class OwnerWriter:
+    """Writes owners with their parts. An owner is seen only when it is complete, as its own row is written last.
+
+    Stored owners are compared, by their version if they have one. Repeating a transfer completes it.
+
+    Args:
+        moving: The family and the tenant.
+        report: Counts rows.
+        overwrite: Whether stored owners that differ are replaced.
+        verify: Whether all rows are compared, also those that were just written.
+        rename: Changes the row of an owner before it is written.
+    """
+
+    def __init__(
+        self,
+        moving: Moving,
+        report: TransferReport,
+        *,
+        overwrite: bool = False,
+        verify: bool = False,
+        rename: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> None:
+        self._moving = moving
+        self._report = report
+        self._overwrite = overwrite
+        self._verify = verify
+        self._rename = rename
+        self._complete: list[_Arriving] = []
+        self._open: _Arriving | None = None
+
+    def write(self, records: Sequence[Record]) -> Operation[None]:
+        """Take records in their order, and write those that fill a transaction."""
+        moving = self._moving
+        for record in records:
+            if isinstance(record, Restart):
+                if self._open is not None and self._open.fate == "written":
+                    yield from self._clear(self._open.row)
+                self._open = None
+            elif isinstance(record, OwnerRecord):
+                yield from self._close()
+                row = dict(zip(moving.sql.owners.columns, record.values, strict=True))
+                self._rename(row)
+                values = tuple(row[one] for one in moving.sql.owners.columns)
+                self._open = _Arriving(moving.owner_row(values), size_bytes=_size(values))
+                self._open.digest.update(moving.digest_of(OwnerRecord(values)))
+            elif self._open is not None:
+                yield from self._take(self._open, record)
+
+    def finish(self) -> Operation[None]:
+        """Write what is left."""
+        yield from self._close()
+        yield from self._flush()
+
+    def _take(self, owner: _Arriving, part: PartRecord) -> Operation[None]:
+        moving = self._moving
+        table = moving.statements(part.role)
+        owner.rows += 1
+        owner.counts[part.role] += 1
+        owner.digest.update(moving.digest_of(part))
+        if owner.fate not in ("arriving", "written"):
+            return
+        row = dict(zip((*table.columns, *table.bases), part.values, strict=True))
+        row.update((one, owner.row[one]) for one in moving.tables.link)
+        owner.parts[part.role].append(moving.seal(table, row, owner.row))
+        owner.waiting += 1
+        owner.size_bytes += _size(part.values)
+        if owner.waiting >= self._moving.max_rows or owner.size_bytes >= self._moving.max_bytes:
+            yield from self._write_part_of(owner)
+
+    def _close(self) -> Operation[None]:
+        """The owner that arrives is complete."""
+        owner, self._open = self._open, None
+        if owner is None:
+            return
+        if owner.fate == "arriving":
+            self._complete.append(owner)
+            waiting = self._complete
+            if (
+                sum(one.rows for one in waiting) >= self._moving.max_rows
+                or sum(one.size_bytes for one in waiting) >= self._moving.max_bytes
+            ):
+                yield from self._flush()
+        elif owner.fate == "written":
+            yield from self._finish_large(owner)
+        elif owner.fate == "compared":
+            self._count_unwritten(owner, "present" if (yield from self._is_same(owner)) else "differs")
+        else:
+            self._count_unwritten(owner, owner.fate)
+
+    def _flush(self) -> Operation[None]:
+        """Write complete owners, in one transaction."""
+        owners, self._complete = self._complete, []
+        if owners:
+            yield from self._write_small(owners)
+
+    def _write_small(self, owners: Sequence[_Arriving]) -> Operation[None]:
+        moving = self._moving
+        for attempt in range(TRIES):
+            stored = yield from moving.at([moving.key_of(one.row) for one in owners])
+            chosen, seen = list[_Arriving](), list[dict[str, Any]]()
+            for owner in owners:
+                found, _ = stored.owners.get(moving.key_of(owner.row), (None, False))
+                fate = yield from self._fate_of(owner, stored)
+                if fate != "written":
+                    self._count_unwritten(owner, fate)
+                    continue
+                chosen.append(owner)
+                seen += [found] if found is not None else []
+                if attempt and found is None:  # rows without an owner, which nobody reads
+                    yield from self._clear(owner.row)
+            if not chosen:
+                return
+            try:
+                yield from self._transaction(chosen, seen)
+            except (Duplicate, StateTooLarge) as error:
+                if len(chosen) > 1:
+                    for one in chosen:
+                        yield from self._write_small([one])
+                    return
+                if isinstance(error, StateTooLarge):
+                    self._report.leave_out(f"{self._title(chosen[0])} was left out: {error}")
+                    return
+                owners = chosen
+                continue
+            for one in chosen:
+                yield from self._count(one)
+            return
+        for one in owners:
+            self._report.differ(f"{self._title(one)} was written to at each attempt to write it. Try again.")
+
+    def _fate_of(self, owner: _Arriving, stored: Stored, *, complete: bool = True) -> Operation[Fate]:
+        """Return what is to be done with an owner.
+
+        Args:
+            owner: The owner.
+            stored: The owner in the tables.
+            complete: Whether all its parts have arrived.
+        """
+        expires_at = owner.row.get(self._moving.tables.owner.expires)
+        if expires_at is not None and expires_at <= stored.now:
+            return "expired"
+        found, live = stored.owners.get(self._moving.key_of(owner.row), (None, False))
+        if found is None or not live:
+            return "written"
+        version = self._moving.version_of(found)
+        if version and not self._verify:
+            same = version == self._moving.version_of(owner.row)
+        elif not complete:
+            return "written" if self._overwrite else "compared"
+        else:
+            same = yield from self._is_same(owner)
+        if same:
+            return "present"
+        return "written" if self._overwrite else "differs"
+
+    def _count_unwritten(self, owner: _Arriving, fate: Fate) -> None:
+        report = self._report
+        if fate == "present":
+            report.present += owner.rows
+            report.verified += owner.rows if self._verify else 0
+        elif fate == "differs":
+            report.differ(f"{self._title(owner)} differs in the tables. --overwrite replaces it.")
+        elif fate == "expired":
+            report.leave_out(f"{self._title(owner)} was left out: it has expired.")
+
+    def _is_same(self, owner: _Arriving) -> Operation[bool]:
+        """Return whether an owner is stored with the same rows."""
+        moving, digest = self._moving, hashlib.sha256()
+        pages = yield from OwnerReader(moving).alone(moving.key_of(owner.row))
+        for page in pages or ():
+            read = yield from page
+            if read.damaged:
+                return False
+            for record in read.records:
+                if isinstance(record, Restart):
+                    digest = hashlib.sha256()
+                else:
+                    digest.update(moving.digest_of(record))
+        return bool(digest.digest() == owner.digest.digest())
+
+    def _transaction(self, owners: Sequence[_Arriving], seen: Sequence[dict[str, Any]]) -> Operation[None]:
+        """Write complete owners, and remove what is stored of them, all or nothing."""
+        moving = self._moving
+        steps = [self._removal(one) for one in seen]
+        if seen:
+            links = [moving.link_of(one) for one in seen]
+            steps += [one(REMOVE, links=links) for one in moving.sql.parts.values()]
+        for role, table in moving.sql.parts.items():
+            if rows := [row for owner in owners for row in owner.parts[role]]:
+                steps.append(table(INSERT, rows=rows))
+        yield from self._once(*steps, self._insertion(owners))
+
+    def _insertion(self, owners: Sequence[_Arriving]) -> Statement:
+        moving = self._moving
+        table = moving.sql.owners
+        return table(INSERT, rows=[moving.seal(table, dict(one.row), one.row) for one in owners])
+
+    def _removal(self, seen: Row) -> Statement:
+        """Remove a stored owner, if it is still the one that was read."""
+        values = {one: seen[one] for one in self._moving.tables.seen}
+        return self._moving.sql.owners(REMOVE_SEEN, tenant=self._moving.tenant, **values)
+
+    def _once(self, *steps: Statement) -> Operation[None]:
+        moving, token = self._moving, os.urandom(16)
+        yield Batch.of(
+            *steps,
+            RECORD(moving.sql.dialect, tenant=moving.tenant, token=token),
+            outcome_query=FIND(moving.sql.dialect, tenant=moving.tenant, token=token),
+        )
+
+    def _write_part_of(self, owner: _Arriving) -> Operation[None]:
+        """Write rows of an owner that is too large for one transaction; nobody sees them without the owner's row."""
+        moving = self._moving
+        if owner.fate == "arriving":
+            yield from self._flush()
+            key = moving.key_of(owner.row)
+            stored = yield from moving.at([key])
+            owner.fate = yield from self._fate_of(owner, stored, complete=False)
+            found, _ = stored.owners.get(key, (None, False))
+            if owner.fate == "written" and found is not None:
+                yield from self._once(self._removal(found))
+                yield from self._clear(found)
+        rows_of = {role: rows for role, rows in owner.parts.items() if rows}
+        owner.parts.clear()
+        owner.waiting, owner.size_bytes = 1, 0
+        if owner.fate != "written" or not rows_of:
+            return
+        try:
+            yield from self._once(*(moving.statements(r)(PUT, rows=v) for r, v in rows_of.items()))
+        except StateTooLarge as error:
+            owner.fate = "left"
+            self._report.leave_out(f"{self._title(owner)} was left out: {error}")
+            yield from self._clear(owner.row)
+
+    def _finish_large(self, owner: _Arriving) -> Operation[None]:
+        moving = self._moving
+        yield from self._write_part_of(owner)
+        if owner.fate != "written":
+            return
+        links = [moving.link_of(owner.row)]
+        counts = [table(EXPECT, links=links, expected=owner.counts[role]) for role, table in moving.sql.parts.items()]
+        try:
+            yield from self._once(*counts, self._insertion([owner]))
+        except Outdated:
+            yield from self._clear(owner.row)
+            self._report.leave_out(
+                f"{self._title(owner)} was left out: rows of an earlier attempt were in its place. They were removed; "
+                "repeat the transfer."
+            )
+        except Duplicate:
+            found = yield from moving.live(moving.key_of(owner.row))
+            same = found is not None and moving.version_of(found) == moving.version_of(owner.row) != ()
+            self._count_unwritten(owner, "present" if same else "differs")
+        else:
+            yield from self._count(owner)
+
+    def _count(self, owner: _Arriving) -> Operation[None]:
+        """Count an owner that was written."""
+        if self._verify:
+            if not (yield from self._is_same(owner)):
+                self._report.differ(f"{self._title(owner)} differs from its source after it was written.")
+                return
+            self._report.verified += owner.rows
+        self._report.copied += owner.rows
+
+    def _clear(self, owner: Row) -> Operation[None]:
+        """Remove the parts of an owner that is not stored. May be repeated."""
+        moving = self._moving
+        for table in moving.sql.parts.values():
+            while True:
+                (removed,) = yield Batch.of(table(REMOVE_SOME, links=[moving.link_of(owner)], limit=REMOVED_AT_ONCE))
+                if removed.affected < REMOVED_AT_ONCE:
+                    break
+
+    def _title(self, owner: _Arriving) -> str:
+        return self._moving.described(owner.row).capitalize()
+
+
+def _size(values: Sequence[Any]) -> int:
+    return sum(len(one) for one in values if isinstance(one, bytes | str))

@@ -1,0 +1,194 @@
+"""The declaration of a family's tables: `Tables`, with an `Owner` and its `Part` tables.
+
+An owner is the row that a write locks first: a thread, a session, a transcript. Parts are the rows that belong to it.
+Moving rows and encrypting them anew are derived from this declaration; neither knows a family.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+from ..dialect import Schema
+from ..dialect.resealing import OwnerTable, SealedColumn
+from ..runtime.sealing import Sealing, Value
+
+#: The columns of a row by name.
+Row: TypeAlias = Mapping[str, Any]
+
+#: A column in a CREATE TABLE statement; names are in lower case, other clauses begin with an upper-case word.
+_COLUMN = re.compile(r"^ {2,}([a-z]\w*) +(.*)$", re.MULTILINE)
+
+
+class Sealed(NamedTuple):
+    """A column whose bytes carry their seal.
+
+    Args:
+        column: The column.
+        name: The name under which its bytes are bound to it.
+        row: The columns that identify the row.
+        base: The SQL expression of what identifies the row that it builds on; empty if rows do not build on each other.
+        identity: Returns what identifies an encrypted row; None if that is the values of ``row``.
+        cleared: Columns with words of the content in clear text, which are NULL if the content is encrypted.
+    """
+
+    column: str
+    name: str
+    row: tuple[str, ...] = ()
+    base: str = ""
+    identity: Callable[[Row], tuple[Value, ...]] | None = None
+    cleared: tuple[str, ...] = ()
+
+
+class Seal(NamedTuple):
+    """A column with the checksum of readable columns.
+
+    Args:
+        column: The column.
+        of: Returns the checksum from the owner's sealing and the row; None if the row's is not checked.
+    """
+
+    column: str
+    of: Callable[[Sealing, Row], int | None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose rows are moved.
+
+    Args:
+        role: Its role in `Tables.names`.
+        key: Its primary key after the tenant.
+        sealed: Its columns with sealed bytes.
+        seal: Its column with a checksum.
+        noun: What a row is, in the singular.
+        title: The column that names a row in messages; empty if the key does.
+    """
+
+    role: str
+    key: tuple[str, ...]
+    sealed: tuple[Sealed, ...] = ()
+    seal: Seal | None = None
+    noun: str = "row"
+    title: str = ""
+
+    @property
+    def cleared(self) -> frozenset[str]:
+        """The columns with words of the content in clear text."""
+        return frozenset(name for one in self.sealed for name in one.cleared)
+
+
+@dataclass(frozen=True)
+class Owner(Table):
+    """The table of owners.
+
+    Args:
+        version: Columns that are different after every write, so that owners with equal values have equal parts; empty
+            if the rows have to be compared.
+        epoch: Columns that are different after every write that changes or removes a row; if empty, those of
+            ``version``.
+        fresh: Columns of random bytes that a moved owner must not share with its source, with their lengths.
+        id: The column with random bytes that identifies the owner in its parts; empty if the key does.
+        size: The column with the sum of the lengths of a sealed column of the parts; empty if there is none.
+        unmoved: Columns that say who uses the owner at present.
+        named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
+        updated: The column with the time of the last write; empty if there is none.
+        expires: The column with the time from which on an owner is expired; empty if owners do not expire.
+    """
+
+    version: tuple[str, ...] = ()
+    epoch: tuple[str, ...] = ()
+    fresh: tuple[tuple[str, int], ...] = ()
+    id: str = ""
+    size: str = ""
+    unmoved: tuple[str, ...] = ()
+    named: str = ""
+    updated: str = ""
+    expires: str = "expires_at"
+
+
+@dataclass(frozen=True)
+class Part(Table):
+    """A table of parts.
+
+    Args:
+        since: A column of the part and one of its owner: only rows that are not below it are valid. None if all are.
+    """
+
+    since: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a family with one prefix.
+
+    Args:
+        schema: The tables.
+        names: Their unquoted names by role; that of the ledger is ``ledger``.
+        owner: The table of owners.
+        parts: The tables of parts, in an order in which rows only need rows that come before them.
+    """
+
+    schema: Schema
+    names: Mapping[str, str]
+    owner: Owner
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def link(self) -> tuple[str, ...]:
+        """The columns after the tenant that an owner and its parts have in common."""
+        return (self.owner.id,) if self.owner.id else self.owner.key
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """The columns by which a stored owner is recognised as the one that was read."""
+        owner = self.owner
+        return tuple(dict.fromkeys((*owner.key, *owner.version, *owner.epoch, *self.link)))
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[str, ...]]:
+        roles = {name: role for role, name in self.names.items()}
+        return {
+            roles[table.name]: tuple(
+                name for name, kind in _COLUMN.findall(table.definition) if " AS (" not in f" {kind}"
+            )
+            for table in self.schema.tables
+        }
+
+    def columns(self, table: Table) -> tuple[str, ...]:
+        """Return the columns of a table that are moved, in their order.
+
+        The tenant, the link and the checksum are not among them: they are made anew.
+        """
+        left = {"tenant", "" if table.seal is None else table.seal.column}
+        left |= {table.id, *table.unmoved} if isinstance(table, Owner) else {*self.link}
+        return tuple(name for name in self._columns[table.role] if name not in left)
+
+    def encrypted_columns(self) -> tuple[SealedColumn, ...]:
+        """Return the sealed columns for the statements that encrypt them anew."""
+        owner = self.owner
+        own = (
+            OwnerTable(self.names[owner.role], ("tenant", *owner.key), ("tenant", owner.id), size=owner.size)
+            if owner.id
+            else None
+        )
+        return tuple(
+            SealedColumn(
+                self.names[table.role],
+                key=("tenant", *table.key),
+                owner=owner.key,
+                row=one.row,
+                column=one.column,
+                name=one.name,
+                has_seal=True,
+                base=one.base,
+                cleared=one.cleared,
+                identity=one.identity,
+                owner_table=own if table is not owner else None,
+            )
+            for table in (owner, *self.parts)
+            for one in table.sealed
+        )

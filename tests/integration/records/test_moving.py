@@ -1,0 +1,524 @@
+"""What every family promises of exports, imports and copies: rows as they are, complete or not at all, resumable."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql import Database, MySQLConfig, SyncCheckpointStore
+from locus_mysql.cli.main import main
+from locus_mysql.families.checkpoints import tables as checkpoints
+from locus_mysql.families.graphs import tables as graphs
+from locus_mysql.families.registry import find_family, register_family, unregister_family
+from locus_mysql.families.transcripts import tables as transcripts
+from locus_mysql.families.working import tables as working
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_reader import OwnerReader
+from locus_mysql.records.tables import Tables
+from locus_mysql.runtime.transfer import TransferReport
+from locus_mysql.transfer.family_pages import copy_family, head_of
+
+from ..cli.test_main import dsn_of
+from ..conftest import MakeConfig
+from ..encryption.conftest import MARKER, keys
+from ..encryption.samples import SAMPLES
+from ..families import toys
+from ..killed_commands import killed
+
+RunSql = Callable[..., tuple[Any, ...]]
+Run = Callable[..., tuple[int, str, str]]
+
+FAMILIES = ("dicts", "current", "graphs", "transcripts", "working", "toys")
+
+#: Columns that are made anew, or that tell who uses the owner or whether words are indexed.
+ANEW = {
+    *("tenant", "sid", "epoch", "seal", "checksum", "crc"),
+    *("search_text", "pending_text", "unindexed", "turn_token", "turn_until"),
+}
+SEALED = {"payload", "chunk", "content", "state", "value"}
+
+TABLES: dict[str, Callable[[MySQLConfig], Tables]] = {
+    "dicts": lambda config: checkpoints.tables("locus_", "dicts", search=True, search_parser="default"),
+    "current": lambda config: checkpoints.tables("locus_", "current", search=True, search_parser="default"),
+    "graphs": lambda config: graphs.tables("locus_"),
+    "transcripts": lambda config: transcripts.tables("locus_"),
+    "working": lambda config: working.tables("locus_"),
+    "toys": lambda config: toys.tables("locus_"),
+}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["at once", "in several transactions"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let owners fit into one transaction, or not."""
+    if request.param != "at once":
+        monkeypatch.setattr(Moving, "max_rows", 2)
+    return str(request.param)
+
+
+@pytest.fixture
+def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
+    config = make_config(driver="pymysql")
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    monkeypatch.setenv("LOCUS_MYSQL_DRIVER", "pymysql")
+    return config
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def toy_family() -> Iterator[None]:
+    """Register the family that exists only in the tests."""
+    register_family(toys.ToyFamily())
+    yield
+    unregister_family("toys")
+
+
+def fill(config: MySQLConfig, family: str, *names: str) -> None:
+    if family == "toys":
+        operations = toys.ToyOperations(config)
+        with Database(config) as database:
+            for name in names:
+                wheels = [f"{MARKER} {name} {number}".encode() for number in range(4)]
+                database.synchronous.run(operations.put(name, wheels=wheels), operations.schema, "create")
+        return
+
+    async def filling() -> None:
+        store = SAMPLES[family].open(config, "pymysql-sync")
+        for name in names:
+            await SAMPLES[family].fill(store, name)
+        await store.close()
+
+    asyncio.run(filling())
+
+
+def as_async(config: MySQLConfig) -> MySQLConfig:
+    return config.model_copy(update={"driver": "aiomysql"})
+
+
+def read(config: MySQLConfig, family: str, name: str) -> object:
+    if family == "toys":
+        operations = toys.ToyOperations(config)
+        with Database(config) as database:
+            return database.synchronous.run(operations.find([name])), database.synchronous.run(operations.wheels(name))
+
+    async def reading() -> object:
+        store = SAMPLES[family].open(config, "pymysql-sync")
+        found = await SAMPLES[family].read(store, name)
+        await store.close()
+        return found
+
+    return asyncio.run(reading())
+
+
+def stored(run_sql: RunSql, config: MySQLConfig, family: str) -> dict[str, list[Any]]:
+    """Return the rows of the tenant with all columns but `ANEW`, and without the bytes of seals."""
+    found = {}
+    for table in find_family(family).schema(config).names:
+        if table.endswith("ledger"):
+            continue
+        columns = [
+            name
+            for (name,) in run_sql(
+                "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+                " AND EXTRA NOT LIKE '%%GENERATED%%' ORDER BY ORDINAL_POSITION",
+                config.database,
+                table,
+            )
+            if name not in ANEW
+        ]
+        rows = run_sql(f"SELECT {', '.join(columns)} FROM {config.database}.`{table}` WHERE tenant = %s", config.tenant)
+        without_seals = [
+            tuple(
+                value[:1] + value[5:] if name in SEALED and value else value
+                for name, value in zip(columns, row, strict=True)
+            )
+            for row in rows
+        ]
+        found[table.removeprefix(config.table_prefix)] = sorted(without_seals, key=repr)
+    return found
+
+
+def owners_in(file: Path) -> dict[str, list[Any]]:
+    """Return the complete owners in a file of rows, each with its rows."""
+    owners: dict[str, list[Any]] = {}
+    name = ""
+    for line in map(json.loads, file.read_text().splitlines()[1:-1]):
+        if "owner" in line:
+            name = json.dumps(line["owner"])
+            owners[name] = []
+        elif "part" in line:
+            owners[name].append((line["part"], line["row"]))
+        else:
+            del owners[name]
+    return owners
+
+
+async def copy(source: MySQLConfig, target: MySQLConfig, family: str, **options: Any) -> TransferReport:
+    reading, writing = find_family(family).transfer(source), find_family(family).transfer(target)
+    assert reading is not None
+    assert writing is not None
+    rows, report, messages = reading.source(), TransferReport("row"), list[str]()
+    report.notify = messages.append
+    async with Database(source) as source_database, Database(target) as target_database:
+        goal = writing.target(head_of(rows), **options)
+        await copy_family(rows, source_database, goal, target_database, report)
+    report.not_given = {*messages}
+    return report
+
+
+def damage(run_sql: RunSql, config: MySQLConfig, family: str) -> str:
+    """Change a byte of one sealed value of a part, and return the table."""
+    tables = find_family(family).encrypted_columns(config)  # type: ignore[attr-defined]
+    column = next(
+        one
+        for one in tables
+        if one.column != "state"
+        and run_sql(f"SELECT 1 FROM {config.database}.`{one.table}` WHERE LENGTH({one.column}) > 10")
+    )
+    where = f"LENGTH({column.column}) > 10 ORDER BY {', '.join(column.key)} DESC LIMIT 1"
+    changed = f"{column.column} = INSERT({column.column}, 10, 1, '#')"
+    run_sql(f"UPDATE {config.database}.`{column.table}` SET {changed} WHERE {where}")
+    return str(column.table)
+
+
+def change(run_sql: RunSql, config: MySQLConfig, family: str, name: str) -> None:
+    """Change an owner as a write does, and remove its last part."""
+    tables = TABLES[family](config)
+    owner, part = tables.owner, tables.parts[0]
+    (column,) = owner.version or owner.epoch
+    database = config.database
+    named = owner.named or "name"
+    value = f"{column} + 1" if column in ("revision", "stamp") else f"RANDOM_BYTES({8 if column == 'epoch' else 16})"
+    run_sql(f"UPDATE {database}.`{tables.names[owner.role]}` SET {column} = {value} WHERE {named} = %s", name)
+    link = ", ".join(tables.link)
+    run_sql(
+        f"DELETE FROM {database}.`{tables.names[part.role]}` WHERE ({link}) IN (SELECT {link} FROM"
+        f" {database}.`{tables.names[owner.role]}` WHERE {named} = %s) ORDER BY {', '.join(part.key)} DESC LIMIT 1",
+        name,
+    )
+
+
+def test_every_column_is_imported_under_another_prefix_and_tenant(
+    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one", "two")
+    file = str(tmp_path / "rows")
+    assert run("export", file, "--family", family)[0] == 0
+    before = stored(run_sql, config, family)
+    assert sum(map(len, before.values())) > 2
+    to = ("--prefix", "other_", "--tenant", "acme")
+    code, out, errors = run("import", file, *to)
+    assert (code, errors) == (0, "")
+    other = config.model_copy(update={"table_prefix": "other_", "tenant": "acme"})
+    assert stored(run_sql, other, family) == before
+    for name in ("one", "two"):
+        assert read(other, family, name) == read(config, family, name)
+    code, out, _ = run("import", file, *to)
+    assert code == 0
+    assert "Imported 0 rows" in out
+    assert f"{sum(map(len, before.values())):,} already present" in out
+    assert stored(run_sql, other, family) == before
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "2026-11"), ("2026-10", None), ("2026-10", "2026-11")])
+def test_a_copy_is_sealed_anew(
+    family: str, size: str, make_config: MakeConfig, before: str | None, after: str | None
+) -> None:
+    source, target = (
+        make_config(driver="pymysql", table_prefix=prefix, encryption=key and keys(key, key), search=False)
+        for prefix, key in (("locus_", before), ("other_", after))
+    )
+    fill(source, family, "one")
+    report = asyncio.run(copy(as_async(source), as_async(target), family, verify=True))
+    assert report.complete, report
+    assert report.verified == report.copied > 2
+    assert read(target, family, "one") == read(source, family, "one")
+    again = asyncio.run(copy(as_async(source), as_async(target), family))
+    assert (again.copied, again.present) == (0, report.copied)
+
+
+def test_a_damaged_row_is_named_and_left_out(
+    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one", "two")
+    assert run("export", str(tmp_path / "all"), "--family", family)[0] == 0
+    damage(run_sql, config, family)
+    code, _, errors = run("export", str(tmp_path / "rows"), "--family", family)
+    assert code == 1
+    assert "cannot be read back" in errors
+    every, rest = owners_in(tmp_path / "all"), owners_in(tmp_path / "rows")
+    assert rest.keys() == every.keys()
+    assert [len(every[name]) - len(rest[name]) for name in every if every[name] != rest[name]] == [1]
+    assert run("import", str(tmp_path / "rows"), "--tenant", "acme")[0] == 0
+
+
+def test_a_killed_export_continues(family: str, config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    fill(config, family, *(f"name {number}" for number in range(4)))
+    whole, file = tmp_path / "whole", tmp_path / "rows"
+    assert run("export", str(whole), "--family", family)[0] == 0
+    for at in (3, 2, 4):
+        assert killed("write", at, "export", str(file), "--family", family, items=2)
+    code, _, errors = run("export", str(file), "--family", family)
+    assert code == 0
+    assert "Continuing" in errors
+    assert owners_in(file) == owners_in(whole)
+
+
+@pytest.mark.parametrize("what", ["read", "transaction"])
+def test_a_killed_import_leaves_no_part_of_an_owner_and_is_completed(
+    family: str, what: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one", "two", "three")
+    file, seen = tmp_path / "rows", tmp_path / "seen"
+    assert run("export", str(file), "--family", family)[0] == 0
+    other = ("--tenant", "acme")
+    for at in (2, 3, 4):
+        assert killed(what, at, "import", str(file), *other, items=2)
+        if run("export", str(seen), "--family", family, *other)[0] == 0:
+            assert same_owners(owners_in(seen), family) <= same_owners(owners_in(file), family)
+    assert run("import", str(file), *other)[0] == 0
+    assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
+
+
+def same_owners(owners: dict[str, list[Any]], family: str) -> set[str]:
+    """Return owners with their rows as texts; of graphs without the epoch, which is made anew."""
+    return {json.dumps([] if family == "graphs" else name) + json.dumps(rows) for name, rows in owners.items()}
+
+
+def test_an_owner_that_is_written_to_meanwhile_is_read_again(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Moving, "max_rows", 1)
+    fill(config, family, "one")
+    pages = OwnerReader._continue
+    calls = 0
+
+    def changed(self: Any, reading: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            change(run_sql, config, family, "one")
+        return (yield from pages(self, reading))
+
+    monkeypatch.setattr(OwnerReader, "_continue", changed)
+    file = tmp_path / "rows"
+    assert run("export", str(file), "--family", family)[0] == 0
+    assert file.read_text().count('"restart"') == 1
+    assert run("import", str(file), "--tenant", "acme")[0] == 0
+    assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
+
+
+def test_an_owner_that_is_written_to_whenever_it_is_read_is_left_out(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Moving, "max_rows", 1)
+    fill(config, family, "one", "two")
+    begin = OwnerReader._begin
+
+    def changed(self: Any, owner: Any, tries: int = 1, **options: Any) -> Any:
+        page = yield from begin(self, owner, tries, **options)
+        change(run_sql, config, family, "one")
+        return page
+
+    monkeypatch.setattr(OwnerReader, "_begin", changed)
+    code, _, errors = run("export", str(tmp_path / "rows"), "--family", family)
+    assert code == 1
+    assert "was written to whenever it was read" in errors
+    assert run("import", str(tmp_path / "rows"), "--tenant", "acme")[0] == 0
+    acme = config.model_copy(update={"tenant": "acme"})
+    assert read(acme, family, "two") == read(config, family, "two")
+
+
+def test_another_owner_of_the_name_is_replaced_only_if_asked(
+    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one", "two")
+    acme = config.model_copy(update={"tenant": "acme"})
+    fill(acme, family, "one")
+    own = stored(run_sql, acme, family)
+    command = ["copy", "--family", family, "--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme"]
+    code, _, errors = run(*command)
+    assert code == 1
+    assert re.search("one' differs in the tables. --overwrite replaces it.", errors)
+    left = stored(run_sql, acme, family)
+    assert all(row in left[table] for table, rows in own.items() for row in rows)
+    assert run(*command, "--overwrite")[0] == 0
+    assert stored(run_sql, acme, family) == stored(run_sql, config, family)
+
+
+def test_a_dry_run_counts_and_makes_nothing(family: str, config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+    fill(config, family, "one")
+    rows = sum(map(len, stored(run_sql, config, family).values()))
+    tables = run_sql(f"SHOW TABLES FROM {config.database}")
+    to = f"{dsn_of(config)}?table_prefix=other_"
+    code, out, _ = run("copy", "--family", family, "--from", "mysql", "--to", to, "--dry-run")
+    assert (code, out) == (0, f"To copy: {rows} rows.\n")
+    assert run_sql(f"SHOW TABLES FROM {config.database}") == tables
+
+
+@pytest.mark.slow
+def test_imports_side_by_side_double_and_lose_nothing(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, *(f"name {number}" for number in range(6)))
+    file = str(tmp_path / "rows")
+    assert run("export", file, "--family", family)[0] == 0
+    with ThreadPoolExecutor(3) as threads:
+        ended = [
+            threads.submit(killed, "transaction", 10**6, "import", file, "--tenant", "acme", items=2) for _ in range(3)
+        ]
+        assert [one.result() for one in ended] == [False] * 3
+    assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
+
+
+HEAD = '{"format":"locus-mysql rows 1","family":"toys","layout":1,"tenant":"default"}\n'
+TOY = '{"owner":["ball",0,{"b":"AAAAAAAAAAAAAAAAAAAAAA=="}]}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (HEAD + TOY, "was cut off"),
+        (HEAD + TOY[:10], "Line 2"),
+        (HEAD + "not JSON\n", "Line 2: It is damaged"),
+        (HEAD + "[" * 100_000 + "]" * 100_000 + "\n", "Line 2: It is damaged"),
+        (HEAD + TOY.replace("0,", "1e999,"), "Line 2: It is damaged"),
+        (HEAD + TOY.replace("0,", "9" * 5_000 + ","), "Line 2: It is damaged"),
+        (HEAD + TOY.replace("0,", "true,"), "Line 2: A value is null, a whole number"),
+        (HEAD + TOY.replace('"ball"', '"\\ud800"'), "Line 2: A value"),
+        (HEAD + TOY.replace("ball", "b" * 129) + '{"end":{"items":1}}\n', "Data too long"),
+        (HEAD + '{"owner":["ball"]}\n', "Line 2: The row must have 3 values"),
+        (HEAD + '{"part":"none","row":[]}\n', "Line 2: A line is a row of a table"),
+        (HEAD + TOY + '{"part":"wheels","row":[1,{"b":"?"}]}\n', "Line 3: Bytes must be in base 64"),
+        (HEAD + TOY + '{"end":{"items":2}}\n', "had 2 rows when it was written, and has 1"),
+        (HEAD + TOY + '{"end":{"items":1}}\n' + TOY, "continues after its last line"),
+        (HEAD.replace('"layout":1', '"layout":9'), "have layout 9, and the tables have layout 1"),
+        ('{"format":"locus-mysql threads 1","family":"dicts"}\n', "cannot import"),
+        ("", "Line 1"),
+        (HEAD + TOY.replace("]}\n", '],"crc32":"00000000"}\n'), "checksum"),
+    ],
+)
+def test_damage_in_a_file_is_reported_with_its_line_and_imports_nothing(
+    config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path, text: str, words: str
+) -> None:
+    file = tmp_path / "damaged"
+    file.write_text(text)
+    code, _, errors = run("import", str(file))
+    assert code == 1
+    assert words in errors
+    assert "Traceback" not in errors
+    made = run_sql(f"SHOW TABLES FROM {config.database} LIKE '%%toys'")
+    assert not made or not stored(run_sql, config, "toys")["toys"]
+
+
+@pytest.mark.slow
+def test_rows_go_through_a_pipe(config: MySQLConfig) -> None:
+    fill(config, "dicts", "one")
+    exported = subprocess.run(
+        [sys.executable, "-m", "locus_mysql", "export", "-", "--family", "dicts"], capture_output=True, check=True
+    )
+    taken = subprocess.run(
+        [sys.executable, "-m", "locus_mysql", "import", "-", "--tenant", "acme"],
+        input=exported.stdout,
+        capture_output=True,
+    )
+    assert (taken.returncode, taken.stdout) == (0, b"Imported 5 rows.\n")
+
+
+def named(file: Path) -> set[str]:
+    return {json.loads(name)[0] for name in owners_in(file)}
+
+
+def test_some_owners_are_exported(config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path) -> None:
+    fill(config, "dicts", "a", "b/ü:*", "b2")
+    file = tmp_path / "rows"
+
+    def exported(*arguments: str) -> set[str]:
+        assert run("export", str(file), "--family", "dicts", *arguments)[0] == 0
+        return named(file)
+
+    assert exported("--thread", "a", "--thread", "none") == {"a"}
+    assert exported("--pattern", "b*") == {"b/ü:*", "b2"}
+    assert exported("--pattern", "b/ü:*") == {"b/ü:*"}
+    assert exported("--since", "2999-01-01") == set()
+    run_sql(f"UPDATE {config.database}.locus_store_threads SET updated_at = '2026-01-01' WHERE thread_id = 'a'")
+    assert exported("--since", "2026-01-02") == {"b/ü:*", "b2"}
+    assert exported("--tenant", "nobody") == set()
+    code, _, errors = run("export", str(file), "--family", "transcripts", "--pattern", "b*")
+    assert code == 1
+    assert "An export of transcripts cannot be limited by pattern" in errors
+
+
+def test_an_export_of_other_owners_does_not_continue_this_one(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    fill(config, "dicts", "a", "b")
+    export = ["export", str(tmp_path / "rows"), "--family", "dicts"]
+    assert killed("write", 3, *export, "--thread", "b", items=2)
+    for others in ([], ["--thread", "a"], ["--pattern", "b*"], ["--thread", "b", "--since", "2000-01-01"]):
+        code, _, errors = run(*export, *others)
+        assert code == 1
+        assert "was left by another export" in errors
+    assert run(*export, "--thread", "b")[0] == 0
+    assert named(tmp_path / "rows") == {"b"}
+
+
+def test_an_export_without_tables_writes_nothing(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    for arguments in (["-"], ["-", "--thread", "t"], [str(tmp_path / "rows")]):
+        code, out, errors = run("export", *arguments)
+        assert (code, out) == (1, "")
+        assert "has no tables with prefix 'locus_'" in errors
+    assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.parametrize("family", [one for one in FAMILIES if one != "toys"])  # toys do not expire
+def test_an_expired_owner_is_left_out_and_makes_room(
+    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one")
+    file = tmp_path / "rows"
+    assert run("export", str(file), "--family", family)[0] == 0
+    before = stored(run_sql, config, family)
+    owner = TABLES[family](config)
+    table = f"{config.database}.`{owner.names[owner.owner.role]}`"
+    run_sql(f"UPDATE {table} SET expires_at = '2026-01-01'")
+    assert run("import", str(file))[0] == 0
+    assert stored(run_sql, config, family) == before
+    run_sql(f"UPDATE {table} SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR")
+    assert run("export", str(file), "--family", family)[0] == 0
+    ((expires_at,),) = run_sql(f"SELECT CAST(MAX(expires_at) AS CHAR) FROM {table}")
+    text = re.sub(r',"crc32":"[0-9a-f]{8}"', "", file.read_text())
+    file.write_text(re.sub(f'"{expires_at[:13]}[^"]*"(?=[],])', '"2026-01-01"', text))
+    code, _, errors = run("import", str(file), "--tenant", "acme")
+    assert code == 1
+    assert "was left out: it has expired" in errors
+
+
+def test_words_of_imported_states_are_found(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    fill(config, "dicts", "one")
+    file = str(tmp_path / "rows")
+    assert run("export", file, "--family", "dicts")[0] == 0
+    assert run("import", file, "--tenant", "acme")[0] == 0
+    with SyncCheckpointStore(config.model_copy(update={"tenant": "acme"})) as store:
+        assert {hit["thread_id"] for hit in store.search("Zanzibar", 20)} == {"one"}
