@@ -90,8 +90,8 @@ GUARD_ONCE = guard_once(FIND)
 #: to right.
 RESTORE_ROW = SQL("""
 INSERT INTO {threads} ({NEW_THREAD})
-SELECT orphans.tenant, orphans.thread_id, orphans.newest, orphans.oldest, :version, orphans.created_at, UTC_TIMESTAMP(6),
-       {EXPIRY}
+SELECT orphans.tenant, orphans.thread_id, orphans.newest, orphans.oldest, :version, orphans.created_at,
+       UTC_TIMESTAMP(6), {EXPIRY}
   FROM (SELECT c.tenant, c.thread_id, MAX(c.seq) AS newest, MIN(c.seq) AS oldest, MIN(c.created_at) AS created_at
           FROM {checkpoints} c
          WHERE {KEY.c}
