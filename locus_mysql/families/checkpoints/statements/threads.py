@@ -90,16 +90,16 @@ GUARD_ONCE = guard_once(FIND)
 #: to right.
 RESTORE_ROW = SQL("""
 INSERT INTO {threads} ({NEW_THREAD})
-SELECT stored.tenant, stored.thread_id, stored.newest, stored.oldest, :version, stored.created_at, UTC_TIMESTAMP(6),
-       {EXPIRY}
+SELECT orphans.tenant, orphans.thread_id, orphans.newest, orphans.oldest, :version, orphans.created_at,
+       UTC_TIMESTAMP(6), {EXPIRY}
   FROM (SELECT c.tenant, c.thread_id, MAX(c.seq) AS newest, MIN(c.seq) AS oldest, MIN(c.created_at) AS created_at
           FROM {checkpoints} c
          WHERE {KEY.c}
-         GROUP BY c.tenant, c.thread_id) AS stored
+         GROUP BY c.tenant, c.thread_id) AS orphans
     ON DUPLICATE KEY UPDATE
-       first_seq  = IF(expires_at = {LEASE_ONLY}, stored.oldest, first_seq),
+       first_seq  = IF(expires_at = {LEASE_ONLY}, orphans.oldest, first_seq),
        expires_at = IF(expires_at = {LEASE_ONLY}, {EXPIRY}, expires_at),
-       last_seq   = GREATEST(last_seq, stored.newest), version = :version
+       last_seq   = GREATEST(last_seq, orphans.newest), version = :version
 """)
 
 
