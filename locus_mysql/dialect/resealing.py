@@ -47,22 +47,17 @@ class SealedColumn:
         row: The columns that identify the row.
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
-        has_seal: Whether its bytes have a seal of their own, encrypted or not (`Sealing.seal`). If not, ``checksum``
-            covers them (`Sealing.encrypt`).
         seal: The column with the seal of a row in clear text, whose bytes the server reads, so that they are stored
             without it; NULL in an encrypted row. See `to_columns` of `runtime/sealing.py`.
         kind: The format of such bytes.
         base: The expression of what identifies the row that it builds on; empty if rows do not build on each other.
         cleared: Other columns, which hold clear text of rows from before encryption.
-        dropped: Further columns that are set to NULL whenever the bytes are replaced.
         is_text: Whether the column is text: encrypted bytes are stored in base64.
         emptied: Another table, with clear text from before encryption only, whose rows are removed first.
         owner_table: The table with the columns of the owner, if the row itself has not got them.
         others: Further columns that the functions below need.
         identity: Returns what identifies an encrypted row, from its columns by name; None if that is the values of
             ``row``, as it is for a row that is not encrypted.
-        checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new value; None if
-            no checksum covers the bytes.
     """
 
     table: str
@@ -71,25 +66,22 @@ class SealedColumn:
     row: tuple[str, ...]
     column: str
     name: str
-    has_seal: bool = False
     seal: str = ""
     kind: bytes = b""
     base: str = ""
     cleared: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
     is_text: bool = False
     emptied: str | None = None
     owner_table: OwnerTable | None = None
     others: tuple[str, ...] = ()
     identity: Callable[[Mapping[str, Any]], tuple[str | bytes | int | None, ...]] | None = None
-    checksum: Callable[[Mapping[str, Any], Any], int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a row that are read, the encrypted one last, and ``base`` before it."""
         owner = self.owner if self.owner_table is None else self.owner_table.link
-        checksum = (self.seal,) if self.seal else () if self.checksum is None else ("checksum",)
-        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *checksum))
+        seal = (self.seal,) if self.seal else ()
+        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *seal))
         base = ("base",) if self.base else ()
         return (*(name for name in named if name != self.column), *base, self.column)
 
@@ -154,7 +146,7 @@ class ResealingStatements(Statements):
     def __init__(self, column: SealedColumn) -> None:
         owner = column.owner_table
         clear = (*column.cleared, *([column.seal] if column.seal else []))
-        same = f" AND {column.seal} <=> %s" if column.seal else " AND checksum = %s" if column.checksum else ""
+        same = f" AND {column.seal} <=> %s" if column.seal else ""
         super().__init__(
             {
                 "table": f"`{column.table}`",
@@ -240,15 +232,12 @@ class ResealingStatements(Statements):
         """
         names = [
             f"{self._column.column} = %s",
-            *(f"{name} = NULL" for name in (*self._clear, *self._column.dropped)),
+            *(f"{name} = NULL" for name in self._clear),
         ]
         key = tuple(row[name] for name in self._column.key)
         params: tuple[Param, ...] = (content, *key, digest)
         if self._column.seal:
             params = (*params, row[self._column.seal])
-        elif self._column.checksum is not None:
-            names.append("checksum = %s")
-            params = (content, self._column.checksum(row, content), *key, digest, row["checksum"])
         replacement = Statement(self._text(REPLACE, assignments=", ".join(names)), params)
         owner = self._column.owner_table
         if owner is None or not owner.size:

@@ -206,18 +206,18 @@ class _Resealing:
         plain = (*(_part(row[name]) for name in column.row), *base)
         identity = (*column.identity(row), *base) if column.identity else plain
         try:
-            if sealed_by(content) is not None:
-                clear = bound.decrypt(content, what, column.name, *identity)
-            elif content and column.has_seal:  # the format and the content are encrypted
-                clear = b"".join(bound.verify(content, what, column.name, *plain))
-            else:  # a checksum in another column covers it, or only other columns hold clear text
-                clear = content
+            if not content:  # only other columns hold clear text
+                sealed = b""
+            else:
+                if sealed_by(content) is not None:
+                    clear = bound.open(content, what, column.name, *identity)
+                else:
+                    clear = bound.verify(content, what, column.name, *plain)
+                sealed = bound.seal(clear.kind, (clear.body,), column.name, *identity)
         except CorruptCheckpoint as error:
             self._leave(key, str(error))
             return ()
-        sealed = bound.encrypt(clear, column.name, *identity)
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
-        row |= dict.fromkeys(column.dropped)
         return self._statements.replace(row, to_text(sealed) if column.is_text else sealed, digest)
 
     def _leave(self, key: RowKey, message: str) -> None:

@@ -12,8 +12,7 @@ There are two forms. Bytes carry their seal (`Sealing.seal` and `Sealing.open`):
   ciphertext of AES-256-GCM over format and content, with its tag of 16 bytes.
 
 Columns that the server has to read, such as ids and metadata, stay as they are, and a column beside them has their
-checksum (`Sealing.checksum`), with and without encryption. Bytes that such a checksum covers may be encrypted alone
-(`Sealing.encrypt` and `Sealing.decrypt`).
+checksum (`Sealing.checksum`), with and without encryption.
 
 A checksum is the CRC32 of row and content, combined by XOR with that of family, tenant and owner. So rows can be copied
 for another owner without reading them: their checksums are combined with one number (`Sealing.shift`).
@@ -111,10 +110,6 @@ class Sealing:
         """Return whether it encrypts."""
         return self._encryption is not None
 
-    def leaves(self, stored: bytes) -> bool:
-        """Return whether stored bytes are read as they are: neither are they encrypted, nor must they be."""
-        return self._encryption is None and stored[:1] != SEALED
-
     def is_current(self, stored: bytes | None) -> bool:
         """Return whether stored bytes may stay: the active key encrypts them, or no key if it does not encrypt."""
         return self._encryption is None or (stored is not None and sealed_by(stored) == self._encryption.active)
@@ -137,7 +132,7 @@ class Sealing:
             row: What identifies the row, which never changes, and the row that it builds on.
         """
         if self._encryption is not None:
-            return self.encrypt(b"".join((kind, *pieces)), column, *row)
+            return self._encrypted(self._encryption, b"".join((kind, *pieces)), column, row)
         pieces = tuple(pieces)
         return b"".join((kind, _CHECKSUM.pack(self._checksum(kind, pieces, column, row)), *pieces))
 
@@ -152,11 +147,26 @@ class Sealing:
 
         Raises:
             EncryptionError: They are encrypted and there is no key, or in clear text although keys are given.
+            DecryptionFailed: They are encrypted, and were changed or moved from another place.
             CorruptCheckpoint: They were changed, or moved from another place.
         """
-        if self._encryption is None and sealed_by(stored) is None:
-            return self.verify(stored, what, column, *row)
-        content = self.decrypt(stored, what, column, *row)
+        encryption, key_id = self._encryption, sealed_by(stored)
+        if key_id is None:
+            if encryption is None:
+                return self.verify(stored, what, column, *row)
+            if not stored:
+                raise _damaged(what, "it is empty")
+            raise EncryptionError(
+                f"{what} is stored in clear text, and encryption= is set. Run `locus-mysql reencrypt`, which encrypts "
+                "rows from before."
+            )
+        if encryption is None:
+            raise EncryptionError(f"{what} is encrypted with key {key_id!r}; set encryption= with this key.")
+        try:
+            key = encryption.key(key_id)
+        except EncryptionError as error:
+            raise EncryptionError(f"{what} is encrypted with key {key_id!r}. {error}") from None
+        content = self._decrypted(key, stored, what, column, row)
         if not content:
             raise _damaged(what, "it is empty")
         return Opened(content[:1], memoryview(content)[1:])
@@ -179,7 +189,7 @@ class Sealing:
         """
         content = text.encode("utf-8", "surrogatepass")
         if self._encryption is not None:
-            return to_text(self.encrypt(kind + content, column, *row)), None
+            return to_text(self._encrypted(self._encryption, kind + content, column, row)), None
         return text, self._checksum(kind, (content,), column, row)
 
     def open_text(self, kind: bytes, text: str, seal: int | None, what: object, column: str, *row: Value) -> str:
@@ -208,54 +218,6 @@ class Sealing:
         """Return the number that turns checksums of this owner's rows into those of another owner's, by XOR."""
         return _checksum_of_owner(self._owner_key) ^ _checksum_of_owner(other._owner_key)
 
-    def encrypt(self, content: bytes, column: str, *row: Value) -> bytes:
-        """Return encrypted bytes; without encryption, the content as it is. A checksum must cover them.
-
-        Args:
-            content: The content. Empty content stays empty.
-            column: The name of the column.
-            row: The identity of the row, which never changes.
-        """
-        encryption = self._encryption
-        if encryption is None or not content:
-            return content
-        key_id = encryption.active.encode()
-        header = b"".join((SEALED, bytes((len(key_id),)), key_id))
-        nonce = os.urandom(_NONCE_BYTES)
-        cipher = _cipher(encryption.key(encryption.active))
-        sealed: bytes = cipher.encrypt(nonce, content, self._covered(header, column, row))
-        return b"".join((header, nonce, sealed))
-
-    def decrypt(self, stored: bytes, what: object, column: str, *row: Value) -> bytes:
-        """Return the content of bytes that `encrypt` returned.
-
-        Args:
-            stored: The bytes.
-            what: The name of the row, for errors; only they turn it into text.
-            column: The name of the column.
-            row: The identity of the row.
-
-        Raises:
-            EncryptionError: They are encrypted and there is no key, or in clear text although keys are given.
-            DecryptionFailed: They were changed, or moved from another row.
-        """
-        encryption = self._encryption
-        key_id = sealed_by(stored)
-        if key_id is None:
-            if encryption is None or not stored:
-                return stored
-            raise EncryptionError(
-                f"{what} is stored in clear text, and encryption= is set. Run `locus-mysql reencrypt`, which encrypts "
-                "rows from before."
-            )
-        if encryption is None:
-            raise EncryptionError(f"{what} is encrypted with key {key_id!r}; set encryption= with this key.")
-        try:
-            key = encryption.key(key_id)
-        except EncryptionError as error:
-            raise EncryptionError(f"{what} is encrypted with key {key_id!r}. {error}") from None
-        return self._decrypted(key, stored, what, column, row)
-
     def mask(self, number: int, token: bytes) -> int:
         """Return a whole number of 64 bits hidden by the active key, or a hidden one as it was.
 
@@ -283,6 +245,14 @@ class Sealing:
         key_ids = dict.fromkeys((encryption.active, *encryption.known))
         own = [hmac.digest(encryption.key(key_id), _DIGESTS, "sha256") for key_id in key_ids]
         return [hmac.digest(key, place, "sha256")[: len(digest)] for key in own]
+
+    def _encrypted(self, encryption: Encryption, content: bytes, column: str, row: Iterable[Value]) -> bytes:
+        key_id = encryption.active.encode()
+        header = b"".join((SEALED, bytes((len(key_id),)), key_id))
+        nonce = os.urandom(_NONCE_BYTES)
+        cipher = _cipher(encryption.key(encryption.active))
+        sealed: bytes = cipher.encrypt(nonce, content, self._covered(header, column, row))
+        return b"".join((header, nonce, sealed))
 
     def _decrypted(self, key: bytes, stored: bytes, what: object, column: str, row: Iterable[Value]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()

@@ -85,9 +85,6 @@ class Tampering:
     def put(self, column: SealedColumn, row: dict[str, Any], content: bytes) -> None:
         """Put bytes into a row."""
         names, params = [f"{column.column} = %s"], [content]
-        if column.checksum is not None:
-            names.append("checksum = %s")
-            params.append(column.checksum(row, content))
         where = " AND ".join(f"{name} = %s" for name in column.key)
         key = [row[name] for name in column.key]
         table = f"{self._database}.`{column.table}`"

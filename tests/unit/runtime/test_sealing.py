@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import Encryption, MySQLConfig
-from locus_mysql.errors import CorruptCheckpoint, CryptographyMissing, DecryptionFailed, EncryptionError
+from locus_mysql.errors import CorruptCheckpoint, CryptographyMissing, EncryptionError
 from locus_mysql.families.checkpoints.statements.tables import checkpoint_schema
 from locus_mysql.families.registry import families
 from locus_mysql.runtime.sealing import (
@@ -138,15 +138,6 @@ def test_the_beginning_of_clear_bytes_is_read_without_comparing_the_checksum() -
     for stored in (b"", b"\x01", b"\x01abc"):
         with pytest.raises(CorruptCheckpoint, match="Row cannot be read back: it is"):
             unverified(stored, "Row")
-
-
-def test_bytes_beside_a_checksum_are_encrypted_alone() -> None:
-    assert CLEAR.encrypt(b"content", "payload", b"token") == b"content"
-    assert CLEAR.decrypt(b"content", "Row", "payload", b"token") == b"content"
-    encrypted = ENCRYPTED.encrypt(b"content", "payload", b"token")
-    assert ENCRYPTED.decrypt(encrypted, "Row", "payload", b"token") == b"content"
-    with pytest.raises(DecryptionFailed):
-        ENCRYPTED.decrypt(encrypted, "Row", "payload", b"other")
 
 
 def test_a_family_that_does_not_encrypt_is_refused() -> None:
