@@ -173,7 +173,8 @@ def _ways(store: SyncMemoryStore, database: Database, vectors: Any, stack: ExitS
     def fetched(query: Any) -> list[int]:
         cursor.execute("SELECT item_key, embedding FROM locus_memory_vectors WHERE tenant = 'default'")
         rows = cursor.fetchall()
-        return top(np.frombuffer(b"".join(row[1] for row in rows), dtype="<f4").reshape(len(rows), dims) @ query)
+        embeddings = b"".join(row[1][-4 * dims :] for row in rows)  # behind the seal
+        return top(np.frombuffer(embeddings, dtype="<f4").reshape(len(rows), dims) @ query)
 
     def fresh() -> SyncMemoryStore:
         return SyncMemoryStore(database, dims=dims)

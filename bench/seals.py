@@ -19,7 +19,7 @@ def moved_payload(alias: str, thread_id: str, family: str = DICTS) -> str:
     """Return the expression of a row's payload, sealed for the thread of another id."""
     tenant = f"{alias}.tenant"
     shift = f"{_owner(family, tenant, f'{alias}.thread_id')} ^ {_owner(family, tenant, thread_id)}"
-    return shifted(f"{alias}.payload").replace("%s", shift)
+    return shifted(f"{alias}.payload").replace(":shift", shift)
 
 
 def _owner(family: str, tenant: str, thread_id: str) -> str:

@@ -19,7 +19,7 @@ def test_a_slower_save_is_found_and_a_faster_one_is_not(server_dsn: str, tmp_pat
     shutil.copytree(compare.ROOT / "locus_mysql", package, ignore=shutil.ignore_patterns("__pycache__"))
     saving = package / "families/checkpoints/saving.py"
     text = saving.read_text()
-    first = "        check_thread_id(thread_id)\n        save = _Save("
+    first = "        key = ThreadKey(tenant, check_thread_id(thread_id))\n        before = "
     assert text.count(first) == 1
     saving.write_text(text.replace(first, f"        {BUSY}\n{first}"))
     ratios = compare.compare(server_dsn, compare.ROOT, tmp_path, starts=1, rounds=5)
