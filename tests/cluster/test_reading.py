@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from locus_mysql import SyncCheckpointStore
+from locus_mysql.cli.main import main
 from locus_mysql.errors import ReadOnlyServer, Unavailable
 
 from .conftest import EVERY_SIDE, Group, Store
@@ -156,3 +158,22 @@ async def test_without_a_primary_loads_and_saves_fail_and_name_the_servers(
             await call
     for one in (both, single):
         await one.close()
+
+
+def test_health_warns_of_a_group_that_may_answer_with_older_states_after_a_failover(
+    group: Group, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    primary, config = group.primary(), group.config
+    dsn = f"mysql://{config.user}:{config.password.get_secret_value()}@{primary.host}/{database}"
+    with SyncCheckpointStore(dsn, driver="pymysql") as store:
+        store.save("thread", {"turn": 1})
+    before = primary.ask("SELECT @@GLOBAL.group_replication_consistency")
+    try:
+        for consistency in ("EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER"):
+            primary.run(f"SET GLOBAL group_replication_consistency = '{consistency}'")
+            assert main(["health", "--dsn", dsn, "--driver", "pymysql"]) == 0
+            shown = capsys.readouterr().out
+            assert f"group_replication_consistency is {consistency}" in shown
+            assert ("after a failover" in shown) is (consistency == "EVENTUAL")
+    finally:
+        primary.run(f"SET GLOBAL group_replication_consistency = '{before}'")
