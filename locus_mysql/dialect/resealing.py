@@ -39,7 +39,7 @@ class OwnerTable:
 
 @dataclass(frozen=True, slots=True)
 class SealedColumn:
-    """A column whose bytes a family encrypts, and where a row has what they are bound to.
+    """A column with sealed bytes (`Sealing.seal`), and where a row has what they are bound to.
 
     Args:
         table: The table's unquoted name.
@@ -48,22 +48,16 @@ class SealedColumn:
         row: The columns that identify the row.
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
-        has_seal: Whether its bytes have a seal of their own, encrypted or not (`Sealing.seal`). If not, ``checksum``
-            covers them (`Sealing.encrypt`).
         seal: The column with the seal of a row in clear text, whose bytes the server reads, so that they are stored
-            without it; NULL in an encrypted row. See `to_columns` of `runtime/sealing.py`.
+            without it; NULL in an encrypted row. See `Sealing.seal_text`.
         kind: The format of such bytes.
         base: The expression of what identifies the row that it builds on; empty if rows do not build on each other.
         cleared: Other columns, which hold clear text of rows from before encryption.
-        dropped: Further columns that are set to NULL whenever the bytes are replaced.
         is_text: Whether the column is text: encrypted bytes are stored in base64.
         emptied: Another table, with clear text from before encryption only, whose rows are removed first.
         owner_table: The table with the columns of the owner, if the row itself has not got them.
-        others: Further columns that the functions below need.
         identity: Returns what identifies an encrypted row, from its columns by name; None if that is the values of
             ``row``, as it is for a row that is not encrypted.
-        checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new value; None if
-            no checksum covers the bytes.
     """
 
     table: str
@@ -72,25 +66,21 @@ class SealedColumn:
     row: tuple[str, ...]
     column: str
     name: str
-    has_seal: bool = False
     seal: str = ""
     kind: bytes = b""
     base: str = ""
     cleared: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
     is_text: bool = False
     emptied: str | None = None
     owner_table: OwnerTable | None = None
-    others: tuple[str, ...] = ()
     identity: Callable[[Mapping[str, Any]], tuple[str | bytes | int | None, ...]] | None = None
-    checksum: Callable[[Mapping[str, Any], Any], int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a row that are read, the encrypted one last, and ``base`` before it."""
         owner = self.owner if self.owner_table is None else self.owner_table.link
-        checksum = (self.seal,) if self.seal else () if self.checksum is None else ("checksum",)
-        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *checksum))
+        seal = (self.seal,) if self.seal else ()
+        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *seal))
         base = ("base",) if self.base else ()
         return (*(name for name in named if name != self.column), *base, self.column)
 
@@ -105,14 +95,7 @@ class Resealing(Texts):
     def __init__(self, column: SealedColumn) -> None:
         owner = column.owner_table
         clear = (*column.cleared, *([column.seal] if column.seal else []))
-        emptied = (f"{name} = NULL" for name in (*clear, *column.dropped))
-        assignments = [f"{column.column} = :content", *emptied]
-        same = ""
-        if column.seal:
-            same = f" AND {column.seal} <=> :old_seal"
-        elif column.checksum is not None:
-            assignments.append("checksum = :checksum")
-            same = " AND checksum = :old_checksum"
+        assignments = (f"{column.column} = :content", *(f"{name} = NULL" for name in clear))
         super().__init__(
             {
                 "table": f"`{column.table}`",
@@ -128,7 +111,7 @@ class Resealing(Texts):
                 "owner_key": ", ".join(owner.key) if owner else "",
                 "link": ", ".join(owner.link) if owner else "",
                 "assignments": ", ".join(assignments),
-                "same": same,
+                "same": f" AND {column.seal} <=> :old_seal" if column.seal else "",
                 "this_row": _equal("t.{}", column.key, "key"),
                 "this_owner": _equal("o.{}", owner.key, "owner") if owner else "",
                 "same_link": " AND ".join(f"t.{name} = o.{name}" for name in owner.link) if owner else "",
@@ -230,15 +213,7 @@ def replace(sql: Resealing, row: Mapping[str, Any], content: bytes | str, digest
     """
     column = sql.column
     key = _named("key", [row[name] for name in column.key])
-    replacement = REPLACE(
-        sql,
-        content=content,
-        checksum=None if column.checksum is None else column.checksum(row, content),
-        digest=digest,
-        old_seal=row.get(column.seal),
-        old_checksum=row.get("checksum"),
-        **key,
-    )
+    replacement = REPLACE(sql, content=content, digest=digest, old_seal=row.get(column.seal), **key)
     owner = column.owner_table
     if owner is None or not owner.size:
         return (replacement,)

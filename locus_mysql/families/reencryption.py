@@ -208,16 +208,15 @@ class _Resealing:
         try:
             if sealed_by(content) is not None:
                 clear = bound.decrypt(content, what, column.name, *identity)
-            elif content and column.has_seal:  # the format and the content are encrypted
+            elif content:  # the format and the content are encrypted
                 clear = b"".join(bound.verify(content, what, column.name, *plain))
-            else:  # a checksum in another column covers it, or only other columns hold clear text
+            else:  # only other columns hold clear text
                 clear = content
         except CorruptCheckpoint as error:
             self._leave(key, str(error))
             return ()
         sealed = bound.encrypt(clear, column.name, *identity)
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
-        row |= dict.fromkeys(column.dropped)
         return resealing.replace(self._sql, row, to_text(sealed) if column.is_text else sealed, digest)
 
     def _leave(self, key: RowKey, message: str) -> None:

@@ -183,7 +183,6 @@ class Tables:
                 row=one.row,
                 column=one.column,
                 name=one.name,
-                has_seal=True,
                 base=one.base,
                 cleared=one.cleared,
                 identity=one.identity,

@@ -94,8 +94,8 @@ def config(make_config: MakeConfig, run_sql: RunSQL, monkeypatch: pytest.MonkeyP
     config = make_config(driver="pymysql", retry_deadline_s=8)
     with Database(config) as database:
         database.synchronous.run(ensure_schema(config, toys_of_layout(1, "locus_"), "create"))
-    rows = ", ".join(f"('t', 'toy{index:03}', 0, {index})" for index in range(TOY_COUNT))
-    run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, crc) VALUES {rows}")
+    rows = ", ".join(f"('t', 'toy{index:03}', 0, UUID_TO_BIN(UUID()), {index})" for index in range(TOY_COUNT))
+    run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, version, crc) VALUES {rows}")
     register_family(UpgradedToys(3))
     yield config
     unregister_family("toys")
@@ -358,9 +358,9 @@ def test_a_revision_of_alembic_runs_the_same_steps(
 
 #: Rows that make InnoDB build an index for a while.
 MANY_ROWS = """
-INSERT INTO {database}.locus_toys (tenant, name, broken, crc)
+INSERT INTO {database}.locus_toys (tenant, name, broken, version, crc)
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
-SELECT 'extra', CONCAT(a.i, '/', b.i), 0, 0 FROM n a, n b
+SELECT 'extra', CONCAT(a.i, '/', b.i), 0, UUID_TO_BIN(UUID()), 0 FROM n a, n b
 """
 
 #: A program that migrates the toys.

@@ -133,7 +133,6 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
     return (
         SealedColumn(
             *(names["items"], key, ("path",), ("item_key", "metadata"), "value", "value"),
-            has_seal=True,
             seal="seal",
             kind=JSON,
             cleared=("search_text", "pending_text", "unindexed"),
@@ -141,7 +140,6 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
         ),
         SealedColumn(
             *(names["vectors"], (*key, "number"), ("path",), ("model", "number", "item_key"), "embedding", "embedding"),
-            has_seal=True,
             emptied=names["signs"],
         ),
     )
