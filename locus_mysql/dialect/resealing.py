@@ -1,4 +1,4 @@
-"""Statements that read encrypted columns of any table, and replace their bytes: `ResealingStatements`."""
+"""Encrypted columns of any table (`SealedColumn`), and the statements that replace their bytes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .statement import Param, Statement
-from .template import Statements, placeholders
+from .dialect import Texts
+from .sql import SQL
+from .statement import Statement
 
 #: The first bytes of a value, which hold the id of its key: the format, the length of the id, and the id.
 HEADER_BYTES = 34
@@ -38,7 +39,7 @@ class OwnerTable:
 
 @dataclass(frozen=True, slots=True)
 class SealedColumn:
-    """A column whose bytes a family encrypts, and where a row has what they are bound to.
+    """A column with sealed bytes (`Sealing.seal`), and where a row has what they are bound to.
 
     Args:
         table: The table's unquoted name.
@@ -48,14 +49,13 @@ class SealedColumn:
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
         seal: The column with the seal of a row in clear text, whose bytes the server reads, so that they are stored
-            without it; NULL in an encrypted row. See `to_columns` of `runtime/sealing.py`.
+            without it; NULL in an encrypted row. See `Sealing.seal_text`.
         kind: The format of such bytes.
         base: The expression of what identifies the row that it builds on; empty if rows do not build on each other.
         cleared: Other columns, which hold clear text of rows from before encryption.
         is_text: Whether the column is text: encrypted bytes are stored in base64.
         emptied: Another table, with clear text from before encryption only, whose rows are removed first.
         owner_table: The table with the columns of the owner, if the row itself has not got them.
-        others: Further columns that the functions below need.
         identity: Returns what identifies an encrypted row, from its columns by name; None if that is the values of
             ``row``, as it is for a row that is not encrypted.
     """
@@ -73,7 +73,6 @@ class SealedColumn:
     is_text: bool = False
     emptied: str | None = None
     owner_table: OwnerTable | None = None
-    others: tuple[str, ...] = ()
     identity: Callable[[Mapping[str, Any]], tuple[str | bytes | int | None, ...]] | None = None
 
     @property
@@ -81,63 +80,13 @@ class SealedColumn:
         """The columns of a row that are read, the encrypted one last, and ``base`` before it."""
         owner = self.owner if self.owner_table is None else self.owner_table.link
         seal = (self.seal,) if self.seal else ()
-        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *seal))
+        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *seal))
         base = ("base",) if self.base else ()
         return (*(name for name in named if name != self.column), *base, self.column)
 
 
-# The next rows along the primary key, with the beginning of the encrypted column.
-PAGE = """
-SELECT {key}, LEFT({column}, {HEADER}), {clear}
-  FROM {table}
- WHERE {after}
- ORDER BY {key}
- LIMIT %s
-"""
-
-# The next owners along their primary key, as no index begins with the link.
-OWNER_PAGE = """
-SELECT {owner_key}, {link}, {owner}
-  FROM {owner_table}
- WHERE {after}
- ORDER BY {owner_key}
- LIMIT %s
-"""
-
-# The next rows of some owners, by ranges of the primary key.
-OWNED_PAGE = """
-SELECT {key}, LEFT({column}, {HEADER}), {clear}
-  FROM {table}
- WHERE ({link}) IN ({rows})
-   AND ({after})
- ORDER BY {key}
- LIMIT %s
-"""
-
-# Some rows by their keys, with what their bytes are bound to.
-ROWS = "SELECT {columns} FROM {table} WHERE ({key}) IN ({rows})"
-
-# The owners of some rows; it scans the owners' table.
-OWNERS = "SELECT {link}, {owner} FROM {owner_table} WHERE ({link}) IN ({rows})"
-
-# Count and remove rows of a table that has clear text only.
-COUNT_EMPTIED = "SELECT COUNT(*) FROM {emptied}"
-EMPTY = "DELETE FROM {emptied} LIMIT %s"
-
-# Replace the bytes of a row if they are still those that were read.
-REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s{same}"
-
-# Correct the size of the owner of a row that `REPLACE` is about to replace. The owner is locked first, as in writes.
-RESIZE = """
-UPDATE {owner_table} o
-  JOIN {table} t ON {same_link}
-   SET o.{size} = o.{size} - LENGTH(t.{column}) + %s
- WHERE {this_owner} AND {this_row} AND SHA2(t.{column}, 256) = %s
-"""
-
-
-class ResealingStatements(Statements):
-    """Statements about one encrypted column.
+class Resealing(Texts):
+    """The pieces of the statements below for one encrypted column.
 
     Args:
         column: The column.
@@ -146,14 +95,14 @@ class ResealingStatements(Statements):
     def __init__(self, column: SealedColumn) -> None:
         owner = column.owner_table
         clear = (*column.cleared, *([column.seal] if column.seal else []))
-        same = f" AND {column.seal} <=> %s" if column.seal else ""
+        assignments = (f"{column.column} = :content", *(f"{name} = NULL" for name in clear))
         super().__init__(
             {
                 "table": f"`{column.table}`",
                 "key": ", ".join(column.key),
                 "column": column.column,
                 "columns": ", ".join(f"{column.base} AS base" if name == "base" else name for name in column.columns),
-                "this": " AND ".join(f"{name} = %s" for name in column.key),
+                "this": _equal("{}", column.key, "key"),
                 "clear": " OR ".join(f"{name} IS NOT NULL" for name in clear) or "FALSE",
                 "HEADER": str(HEADER_CHARACTERS if column.is_text else HEADER_BYTES),
                 "emptied": f"`{column.emptied}`",
@@ -161,100 +110,137 @@ class ResealingStatements(Statements):
                 "owner_table": f"`{owner.table}`" if owner else "",
                 "owner_key": ", ".join(owner.key) if owner else "",
                 "link": ", ".join(owner.link) if owner else "",
-                "same": same,
-                "this_row": " AND ".join(f"t.{name} = %s" for name in column.key),
-                "this_owner": " AND ".join(f"o.{name} = %s" for name in owner.key) if owner else "",
+                "assignments": ", ".join(assignments),
+                "same": f" AND {column.seal} <=> :old_seal" if column.seal else "",
+                "this_row": _equal("t.{}", column.key, "key"),
+                "this_owner": _equal("o.{}", owner.key, "owner") if owner else "",
                 "same_link": " AND ".join(f"t.{name} = o.{name}" for name in owner.link) if owner else "",
                 "size": owner.size if owner else "",
             }
         )
-        self._column = column
-        self._clear = clear
-
-    def page(self, after: RowKey, limit: int) -> Statement:
-        """Return the next rows: their keys, the beginnings of their bytes, and whether they have other clear text.
-
-        Args:
-            after: The key of the last row; empty for the first page.
-            limit: The maximum number.
-        """
-        condition, params = _beyond(self._column.key, after)
-        return Statement(self._text(PAGE, after=condition), (*params, limit))
-
-    def owner_page(self, after: RowKey, limit: int) -> Statement:
-        """Return the next rows of the owners' table: their keys, the columns of the link, and those of the owner."""
-        assert self._column.owner_table is not None  # noqa: S101 - for the type checker
-        condition, params = _beyond(self._column.owner_table.key, after)
-        return Statement(self._text(OWNER_PAGE, after=condition), (*params, limit))
-
-    def owned_page(self, links: Sequence[RowKey], after: RowKey, limit: int) -> Statement:
-        """Return the next rows of some owners, as `page` does.
-
-        Args:
-            links: The values of the link of each owner.
-            after: The key of the last row; empty for the first page.
-            limit: The maximum number.
-        """
-        condition, params = _beyond(self._column.key, after)
-        text = self._text(
-            OWNED_PAGE, rows=placeholders(len(links), f"({placeholders(len(links[0]))})"), after=condition
-        )
-        return Statement(text, (*(value for link in links for value in link), *params, limit))
-
-    def rows(self, keys: Sequence[RowKey]) -> Statement:
-        """Return rows by their keys, with the columns of `SealedColumn.columns`."""
-        one = f"({placeholders(len(self._column.key))})"
-        return Statement(
-            self._text(ROWS, rows=placeholders(len(keys), one)), tuple(value for key in keys for value in key)
-        )
-
-    def owners(self, links: Sequence[RowKey]) -> Statement:
-        """Return rows of the owners' table: the columns of the link, and those of the owner."""
-        one = f"({placeholders(len(links[0]))})"
-        text = self._text(OWNERS, rows=placeholders(len(links), one))
-        return Statement(text, tuple(value for link in links for value in link))
-
-    def count_emptied(self) -> Statement:
-        """Return the number of rows of the table that has clear text only."""
-        return Statement(self._text(COUNT_EMPTIED))
-
-    def empty(self, limit: int) -> Statement:
-        """Remove some rows of that table."""
-        return Statement(self._text(EMPTY), (limit,))
-
-    def replace(self, row: Mapping[str, Any], content: bytes | str, digest: str) -> tuple[Statement, ...]:
-        """Replace the bytes of a row, and remove its other clear text; the last statement does it.
-
-        Args:
-            row: The columns of the row by name, and those of its owner's key.
-            content: The new value.
-            digest: The SHA-256 of the bytes that are replaced, in hexadecimal.
-        """
-        names = [
-            f"{self._column.column} = %s",
-            *(f"{name} = NULL" for name in self._clear),
-        ]
-        key = tuple(row[name] for name in self._column.key)
-        params: tuple[Param, ...] = (content, *key, digest)
-        if self._column.seal:
-            params = (*params, row[self._column.seal])
-        replacement = Statement(self._text(REPLACE, assignments=", ".join(names)), params)
-        owner = self._column.owner_table
-        if owner is None or not owner.size:
-            return (replacement,)
-        of_owner = tuple(row[name] for name in owner.key)
-        return Statement(self._text(RESIZE), (len(content), *of_owner, *key, digest)), replacement
+        self.column = column
 
 
-def _beyond(key: Sequence[str], after: RowKey) -> tuple[str, tuple[Param, ...]]:
-    """Return the condition for rows after a key, and its parameters; TRUE if there is no key.
+# The next rows along the primary key, with the beginning of the encrypted column.
+PAGE = SQL("""
+SELECT {key}, LEFT({column}, {HEADER}), {clear}
+  FROM {table}
+ WHERE {after}
+ ORDER BY {key}
+ LIMIT :limit
+""")
+
+# The next owners along their primary key, as no index begins with the link.
+OWNER_PAGE = SQL("""
+SELECT {owner_key}, {link}, {owner}
+  FROM {owner_table}
+ WHERE {after}
+ ORDER BY {owner_key}
+ LIMIT :limit
+""")
+
+# The next rows of some owners, by ranges of the primary key.
+OWNED_PAGE = SQL("""
+SELECT {key}, LEFT({column}, {HEADER}), {clear}
+  FROM {table}
+ WHERE ({link}) IN (:links)
+   AND ({after})
+ ORDER BY {key}
+ LIMIT :limit
+""")
+
+#: Some rows by their keys, with the columns of `SealedColumn.columns`.
+ROWS = SQL("SELECT {columns} FROM {table} WHERE ({key}) IN (:keys)")
+
+#: Some owners: the columns of the link, and those of the owner. It scans the owners' table.
+OWNERS = SQL("SELECT {link}, {owner} FROM {owner_table} WHERE ({link}) IN (:links)")
+
+#: Counts and removes rows of a table that has clear text only.
+COUNT_EMPTIED = SQL("SELECT COUNT(*) FROM {emptied}")
+EMPTY = SQL("DELETE FROM {emptied} LIMIT :limit")
+
+# Replace the bytes of a row if they are still those that were read, and remove its other clear text.
+REPLACE = SQL("UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = :digest{same}")
+
+# Correct the size of the owner of a row that `REPLACE` is about to replace. The owner is locked first, as in writes.
+RESIZE = SQL("""
+UPDATE {owner_table} o
+  JOIN {table} t ON {same_link}
+   SET o.{size} = o.{size} - LENGTH(t.{column}) + :length
+ WHERE {this_owner} AND {this_row} AND SHA2(t.{column}, 256) = :digest
+""")
+
+
+def page(sql: Resealing, after: RowKey, limit: int) -> Statement:
+    """Return the query for the next rows: their keys, the beginnings of their bytes, and whether they have clear text.
+
+    Args:
+        sql: The column's.
+        after: The key of the last row; empty for the first page.
+        limit: The maximum number.
+    """
+    pieces = {"after": _beyond(sql.column.key, after)}
+    return PAGE(sql, pieces=pieces, limit=limit, **_named("key", after))
+
+
+def owner_page(sql: Resealing, owner_table: OwnerTable, after: RowKey, limit: int) -> Statement:
+    """Return the query for the next owners: their keys, the columns of the link, and those of the owner."""
+    pieces = {"after": _beyond(owner_table.key, after)}
+    return OWNER_PAGE(sql, pieces=pieces, limit=limit, **_named("key", after))
+
+
+def owned_page(sql: Resealing, links: Sequence[RowKey], after: RowKey, limit: int) -> Statement:
+    """Return the query for the next rows of some owners, as `page` does.
+
+    Args:
+        sql: The column's.
+        links: The values of the link of each owner.
+        after: The key of the last row; empty for the first page.
+        limit: The maximum number.
+    """
+    pieces = {"after": _beyond(sql.column.key, after)}
+    return OWNED_PAGE(sql, pieces=pieces, links=list(links), limit=limit, **_named("key", after))
+
+
+def replace(sql: Resealing, row: Mapping[str, Any], content: bytes | str, digest: str) -> tuple[Statement, ...]:
+    """Return the statements that replace the bytes of a row, and remove its other clear text; the last one does it.
+
+    Args:
+        sql: The column's.
+        row: The columns of the row by name, and those of its owner's key.
+        content: The new value.
+        digest: The SHA-256 of the bytes that are replaced, in hexadecimal.
+    """
+    column = sql.column
+    key = _named("key", [row[name] for name in column.key])
+    replacement = REPLACE(sql, content=content, digest=digest, old_seal=row.get(column.seal), **key)
+    owner = column.owner_table
+    if owner is None or not owner.size:
+        return (replacement,)
+    of_owner = _named("owner", [row[name] for name in owner.key])
+    return RESIZE(sql, length=len(content), digest=digest, **key, **of_owner), replacement
+
+
+def _named(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the values of a key as parameters, which are numbered, since columns may have any name."""
+    return {f"{name}{number}": value for number, value in enumerate(values)}
+
+
+def _equal(column: str, key: Sequence[str], name: str) -> str:
+    """Return the condition for the row with a key, whose parameters are those of `_named`."""
+    return " AND ".join(f"{column.format(one)} = :{name}{number}" for number, one in enumerate(key))
+
+
+def _beyond(key: Sequence[str], after: RowKey) -> str:
+    """Return the condition for rows after a key, whose parameters are those of `_named`; TRUE if there is no key.
 
     The conditions are nested, because MySQL uses no range of an index for ``(a, b) > (%s, %s)``.
     """
     if not after:
-        return "TRUE", ()
-    condition, params = f"{key[-1]} > %s", [after[-1]]
-    for name, value in zip(key[-2::-1], after[-2::-1], strict=True):
-        condition = f"{name} > %s OR ({name} = %s AND ({condition}))"
-        params = [value, value, *params]
-    return condition, tuple(params)
+        return "TRUE"
+    last = len(key) - 1
+    condition = f"{key[last]} > :key{last}"
+    for number in range(last - 1, -1, -1):
+        name = key[number]
+        condition = f"{name} > :key{number} OR ({name} = :key{number} AND ({condition}))"
+    return condition

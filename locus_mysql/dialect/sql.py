@@ -27,7 +27,7 @@ from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
 from .variants import OCEANBASE
 
 if TYPE_CHECKING:
-    from .dialect import Dialect
+    from .dialect import Texts
 
 NO_PIECES: Mapping[str, str] = {}
 
@@ -50,7 +50,7 @@ class Compiled(NamedTuple):
 
 
 class SQL:
-    """A statement that returns no rows, or rows that nobody reads.
+    """A statement that returns no rows, or rows whose types it does not declare.
 
     Args:
         text: MySQL's text; see the module.
@@ -65,7 +65,7 @@ class SQL:
             OCEANBASE.instead_of(self.text, oceanbase.strip())
 
     def __call__(
-        self, dialect: Dialect, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
+        self, dialect: Texts, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
     ) -> Statement:
         """Return the statement with its parameters.
 
@@ -78,7 +78,7 @@ class SQL:
         return Statement(*self._fill(dialect, sources, pieces, values))
 
     def _fill(
-        self, dialect: Dialect, sources: tuple[Any, ...], pieces: Mapping[str, str], values: Mapping[str, Any]
+        self, dialect: Texts, sources: tuple[Any, ...], pieces: Mapping[str, str], values: Mapping[str, Any]
     ) -> tuple[Text, tuple[Param, ...], Mapping[str, Any]]:
         """Return the text, its parameters in their order, and all values by name."""
         given: dict[str, Any] = {}
@@ -118,7 +118,7 @@ class Select(SQL, Generic[R]):
         self.row = row
 
     def __call__(
-        self, dialect: Dialect, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
+        self, dialect: Texts, *sources: tuple[Any, ...], pieces: Mapping[str, str] = NO_PIECES, **values: Any
     ) -> Query[R]:
         """Return the query with its parameters; see `SQL`."""
         return Query(*self._fill(dialect, sources, pieces, values), row=self.row)

@@ -1,4 +1,4 @@
-"""Templates of statements: `fill` inserts pieces into one, `Text` is the result, and `Statements` caches it."""
+"""Templates of statements: `fill` inserts pieces into one, and `Text` is the result."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 #: A placeholder in a template.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
-#: The maximum number of texts that a class of statements caches, and the maximum length of a cached text. A full cache
-#: is cleared: lists of values of many lengths produce many different texts.
+#: The maximum number of texts that a cache of texts keeps, and the maximum length of a cached text. A full cache is
+#: cleared: lists of values of many lengths produce many different texts.
 TEXTS_LIMIT, TEXT_LIMIT_CHARACTERS = 1_024, 16_384
 
 
@@ -56,38 +56,6 @@ class Text(str):
         made = super().__new__(cls, text)
         made.template, made.shared, made.pieces, made.shapes = template, shared, pieces, shapes
         return made
-
-
-class Statements:
-    """Base of the classes that hold statements.
-
-    Args:
-        pieces: The pieces of every template: the quoted names of the tables by their roles, and pieces that the
-            statements of a family share.
-    """
-
-    def __init__(self, pieces: Mapping[str, str]) -> None:
-        self._pieces = pieces
-        self._texts: dict[tuple[object, ...], Text] = {}
-
-    def _text(self, template: str, **pieces: str) -> Text:
-        """Return a template filled in with the shared pieces and these.
-
-        Args:
-            template: A constant.
-            pieces: Constants and lists of ``%s``; see `fill`.
-        """
-        key = (template, *pieces.items())
-        text = self._texts.get(key)
-        if text is None:
-            if pieces.keys() & self._pieces.keys():
-                raise ValueError("A piece of a call has the name of a shared one.")
-            text = Text(fill(template, {**self._pieces, **pieces}).strip(), template, self._pieces, pieces)
-            if len(text) <= TEXT_LIMIT_CHARACTERS:
-                if len(self._texts) >= TEXTS_LIMIT:
-                    self._texts.clear()
-                self._texts[key] = text
-        return text
 
 
 def placeholders(count: int, one: str = "%s") -> str:

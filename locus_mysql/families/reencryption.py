@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..config import MySQLConfig
-from ..dialect import Statement
-from ..dialect.resealing import OwnerTable, ResealingStatements, RowKey, SealedColumn
+from ..dialect import Statement, resealing
+from ..dialect.resealing import OwnerTable, Resealing, RowKey, SealedColumn
 from ..encryption import Encryption
 from ..engine.bootstrap import has_own_tables
 from ..engine.operation import Batch, Operation, fetch
@@ -60,13 +60,13 @@ class KeyCounts:
 def count_keys(column: SealedColumn) -> Operation[KeyCounts]:
     """Count the rows of a column, of all tenants, by the keys that encrypt them. Changes nothing."""
     counts = KeyCounts()
-    statements = ResealingStatements(column)
+    sql = Resealing(column)
     if column.emptied is not None:
-        (found,) = yield Batch.of(statements.count_emptied())
+        (found,) = yield Batch.of(resealing.COUNT_EMPTIED(sql))
         counts.rows.update({None: found.rows[0][0]} if found.rows[0][0] else {})
     after: RowKey | None = ()
     while after is not None:
-        page, after = yield from _page(statements.page(after, PAGE_ROWS), after, is_text=column.is_text)
+        page, after = yield from _page(resealing.page(sql, after, PAGE_ROWS), after, is_text=column.is_text)
         counts.rows.update(key_id for _, key_id in page)
     return counts
 
@@ -103,7 +103,7 @@ class _Resealing:
 
     def __init__(self, column: SealedColumn, sealing: Sealing, progress: Callable[[int], None]) -> None:
         self._column = column
-        self._statements = ResealingStatements(column)
+        self._sql = Resealing(column)
         self._sealing = sealing
         self._progress = progress
         self._counts = KeyCounts()
@@ -118,7 +118,7 @@ class _Resealing:
             yield from self._by_owner(column.owner_table)
         after: RowKey | None = ()
         while after is not None:
-            page, after = yield from _page(self._statements.page(after, PAGE_ROWS), after, is_text=column.is_text)
+            page, after = yield from _page(resealing.page(self._sql, after, PAGE_ROWS), after, is_text=column.is_text)
             stale = {key: key_id for key, key_id in self._stale(page).items() if key not in self._left}
             owners = yield from self._owners(list(stale))
             yield from self._replace_all(list(stale), owners)
@@ -133,11 +133,11 @@ class _Resealing:
 
         It reads the owners along their primary key, as no index leads from a row to its owner.
         """
-        column, statements = self._column, self._statements
+        column, sql = self._column, self._sql
         key_width, link_width = len(owner_table.key), len(owner_table.link)
         last: RowKey | None = ()
         while last is not None:
-            (found,) = yield Batch.of(statements.owner_page(last, PAGE_OWNERS))
+            (found,) = yield Batch.of(resealing.owner_page(sql, owner_table, last, PAGE_OWNERS))
             last = next_page(last, tuple(found.rows[-1][:key_width])) if len(found.rows) == PAGE_OWNERS else None
             owners = {
                 tuple(row[key_width : key_width + link_width]): tuple(row[key_width + link_width :])
@@ -146,7 +146,7 @@ class _Resealing:
             after: RowKey | None = () if owners else None
             while after is not None:
                 links = [link for link in owners if not after or link >= _link(column, after)]
-                reading = statements.owned_page(links, after, PAGE_ROWS)
+                reading = resealing.owned_page(sql, links, after, PAGE_ROWS)
                 page, after = yield from _page(reading, after, is_text=column.is_text)
                 yield from self._replace_all(list(self._stale(page)), owners)
                 self._count(page)
@@ -162,7 +162,7 @@ class _Resealing:
     def _empty(self) -> Operation[None]:
         """Remove the rows of the table that has clear text only."""
         while self._column.emptied is not None:
-            (removed,) = yield Batch.of(self._statements.empty(PAGE_ROWS))
+            (removed,) = yield Batch.of(resealing.EMPTY(self._sql, limit=PAGE_ROWS))
             if removed.affected < PAGE_ROWS:
                 return
 
@@ -173,13 +173,13 @@ class _Resealing:
             return {}
         width = len(column.owner_table.link)
         links = list(dict.fromkeys(_link(column, key) for key in keys))
-        (found,) = yield Batch.of(self._statements.owners(links))
+        (found,) = yield Batch.of(resealing.OWNERS(self._sql, links=links))
         return {tuple(row[:width]): tuple(row[width:]) for row in found.rows}
 
     def _replace_all(self, keys: Sequence[RowKey], owners: Owners) -> Operation[None]:
         """Encrypt rows anew, in several transactions."""
         for start in range(0, len(keys), BATCH_ROWS):
-            (found,) = yield Batch.of(self._statements.rows(keys[start : start + BATCH_ROWS]))
+            (found,) = yield Batch.of(resealing.ROWS(self._sql, keys=list(keys[start : start + BATCH_ROWS])))
             rows = [dict[str, Any](zip(self._column.columns, values, strict=True)) for values in found.rows]
             replaced = [statements for row in rows if (statements := self._replacement(row, owners))]
             if replaced:
@@ -218,7 +218,7 @@ class _Resealing:
             self._leave(key, str(error))
             return ()
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
-        return self._statements.replace(row, to_text(sealed) if column.is_text else sealed, digest)
+        return resealing.replace(self._sql, row, to_text(sealed) if column.is_text else sealed, digest)
 
     def _leave(self, key: RowKey, message: str) -> None:
         """Leave a row as it is."""

@@ -1,4 +1,7 @@
-"""What all families share of what they store: frames of contents, digests of lists that grow, the ledger of writes.
+"""What all families share of what they store. Imports `runtime` and the layers below, and no family. No I/O.
 
-Begin with `framing` and `ledger`. No I/O.
+`tables` declares a family's owners and parts, from which exports, imports, copies and changes of keys are derived:
+`moving` has the records, `owner_reader` and `owner_writer` read and write them, and commands use `transfer`. `ledger`
+has the tokens of writes, `framing` the bytes of contents, `log_digests` the digests of lists that grow. Begin with
+`tables` and `ledger`.
 """

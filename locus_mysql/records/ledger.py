@@ -11,9 +11,37 @@ from typing import NamedTuple
 
 from ..dialect import Query, Statement
 from ..dialect.dialect import Dialect
-from ..dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
+from ..dialect.schema import Table
 from ..dialect.sql import SQL, Select
 from ..engine.operation import Batch, Operation, Results
+
+#: ``outcome`` is the answer of the write, if it has one.
+DEFINITION = """
+(
+  tenant      VARCHAR(128) NOT NULL,
+  token       BINARY(16)   NOT NULL,
+  outcome     BIGINT       NULL,
+  recorded_at DATETIME(6)  NOT NULL,
+  PRIMARY KEY (tenant, token),
+  KEY age (recorded_at)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+#: The number of tokens that `FORGET_OLD` removes at most.
+FORGOTTEN_AT_ONCE = 1_000
+
+
+class OutcomeRow(NamedTuple):
+    """The outcome of a write, if it has one."""
+
+    outcome: int | None
+
+
+class CountRow(NamedTuple):
+    """The number of tokens."""
+
+    tokens: int
+
 
 #: Records the token of a write without an outcome. Fails with error 1062 if it is in the ledger.
 RECORD = SQL("INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (:tenant, :token, UTC_TIMESTAMP(6))")
@@ -37,15 +65,14 @@ FORGET_OLD = SQL("""
 DELETE FROM {ledger} WHERE recorded_at < UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND LIMIT :limit
 """)
 
-
-class CountRow(NamedTuple):
-    """The number of tokens."""
-
-    tokens: int
-
-
+#: The number of tokens of all tenants, and of one.
 COUNT = Select("SELECT COUNT(*) FROM {ledger}", CountRow)
 COUNT_OF_TENANT = Select("SELECT COUNT(*) FROM {ledger} WHERE tenant = :tenant", CountRow)
+
+
+def table(name: str) -> Table:
+    """Return the table of a ledger under this unquoted name."""
+    return Table(name, DEFINITION.strip())
 
 
 def record_outcome(outcome: str, rows: str) -> SQL:

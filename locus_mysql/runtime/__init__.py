@@ -1,6 +1,6 @@
 """Code shared by the stores of all families. Imports `engine` and the layers below, and no family.
 
 Begin with `database`, the connections that stores share, then `stores`, which turns operations into methods of
-public classes. `transfer` has the protocols of exports and imports, `ledger` the operations on the
-idempotency ledger, `telemetry` logs and spans; the other modules are named after their content.
+public classes. `transfer` has the protocols of exports and imports, `telemetry` logs and spans; the other modules are
+named after their content.
 """

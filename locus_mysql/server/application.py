@@ -21,7 +21,7 @@ from ..runtime.database import Database, share
 from .access import Hosts, by_header
 from .api import memories, openapi, session_variables, sessions, threads
 from .api.threads import locus_endpoints
-from .dispatching import Dispatcher, Turns
+from .dispatching import Admission, Dispatcher
 from .limits import Limits
 from .monitoring import HealthProbe, Metrics, MetricsAccess, health_endpoint, metrics_endpoint
 from .pages import common, differences, records, rendering, sign_in, statistics, thread
@@ -108,7 +108,7 @@ def create_app(
     if inspector:
         groups.append(_pages(sign_in.SignIns(tokens, anyone, cookie_key, sign_outs)))
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
-    dispatcher = Dispatcher(limits, Turns(limits.requests, database.config.pool_size))
+    dispatcher = Dispatcher(limits, Admission(limits.requests, database.config.pool_size))
     app = Starlette(
         routes=dispatcher.routes(groups),
         middleware=[Middleware(Requests, allowed, limits.send_s)],

@@ -56,14 +56,14 @@ class Dispatcher:
 
     Args:
         limits: The limits of requests.
-        turns: Decides which of them run at once.
+        admission: Decides which of them run at once.
     """
 
-    def __init__(self, limits: Limits, turns: Turns) -> None:
+    def __init__(self, limits: Limits, admission: Admission) -> None:
         self.limits = limits
-        self.turns = turns
+        self.admission = admission
         self._large = threading.Lock()
-        self._threads = anyio.CapacityLimiter(math.inf)  # `turns` limits them
+        self._threads = anyio.CapacityLimiter(math.inf)  # `admission` limits them
 
     def routes(self, groups: Sequence[Group]) -> list[Route]:
         """Return a route for each path; of paths of one length, those with the fewest names come first."""
@@ -116,7 +116,7 @@ class Dispatcher:
             return await self._in_time(endpoint.handler(request))
         # A large body is read when its turn has come, as bodies that wait would fill the memory.
         body = None if announces_large(request) else await self._read(request, endpoint)
-        await self._in_time(self.turns.begin(tenant, held))
+        await self._in_time(self.admission.begin(tenant, held))
         if body is None:
             body = await self._read(request, endpoint)
         response = await self._in_thread(functools.partial(self._work, request, endpoint, body), held)
@@ -206,7 +206,7 @@ def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
     REQUESTS.error("Request %s failed: %s", request_id, words)
 
 
-class Turns:
+class Admission:
     """Limits the requests that are accepted, and the operations in worker threads: for all, and for each tenant.
 
     Each tenant may have half of both. Further requests are refused; further operations wait.

@@ -7,12 +7,11 @@ from typing import Any
 
 from ...config import MySQLConfig
 from ...dialect import Query, Statement
-from ...dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff, next_page
 from ...errors import LocusMySQLError
-from ...records.ledger import FIND, FORGET_OLD, RECORD_AFFECTED, affected_rows
+from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, OutcomeRow, affected_rows
 from ...runtime.arguments import check_checkpoint_id, check_days, check_thread_id
 from ..family import Count, Counts
 from .context import Context

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from ...dialect import Query, Statement
-from ...dialect.ledger import RETENTION_S
+from ...dialect.dialect import RETENTION_S
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, ParentMissing, SchemaMismatch, Unavailable

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.dialect import Dialect
-from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
 from ...errors import InvalidInput, ThreadExists
-from ...records.ledger import FIND, RECORD_AFFECTED
+from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache

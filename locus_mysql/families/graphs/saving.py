@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Query, Statement
-from ...dialect.dialect import Dialect
-from ...dialect.ledger import FORGOTTEN_AT_ONCE, RETENTION_S
+from ...dialect.dialect import RETENTION_S, Dialect
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
-from ...records.ledger import FORGET_OLD
+from ...records.ledger import FORGET_OLD, FORGOTTEN_AT_ONCE
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache

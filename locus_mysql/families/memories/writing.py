@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
@@ -350,7 +349,7 @@ class WritingOperations:
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        statements = [ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE)]
+        statements = [ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE)]
         if self.config.search:
             pieces = {"locking": " FOR UPDATE SKIP LOCKED"}
             statements.append(of_items.INDEX_PENDING(self.sql, limit=HOUSEKEEPING_ITEMS, pieces=pieces))

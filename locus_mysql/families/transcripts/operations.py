@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ...config import MySQLConfig
-from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
@@ -447,7 +446,7 @@ class TranscriptOperations:
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
         try:
-            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE))
+            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE))
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))

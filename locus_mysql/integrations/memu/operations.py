@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from ...config import MySQLConfig
 from ...dialect import Query, Schema, Statement
-from ...dialect.ledger import FORGOTTEN_AT_ONCE, OutcomeRow
 from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
@@ -91,7 +90,7 @@ class MemuStore:
         """Return the columns of a new record with their seals."""
         return {**columns, "locus_seals": self.seals[role].text(columns)}
 
-    def recording(self) -> tuple[Statement, Query[OutcomeRow]]:
+    def recording(self) -> tuple[Statement, Query[ledger.OutcomeRow]]:
         """Return the statement that records a new write's token, and the query for its outcome."""
         token = os.urandom(16)
         record = ledger.RECORD(self.sql, tenant=self.tenant, token=token)
@@ -114,7 +113,7 @@ class MemuStore:
             (found,) = yield Batch.of(read)
             rows = tuple(found.rows)
         if next(self._writes) % HOUSEKEEPING_EVERY == 0:
-            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE))
+            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE))
         return rows
 
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...dialect import ledger
 from ...dialect.schema import NeededColumn, Schema, Table
 from ...dialect.template import fill
+from ...records import ledger
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1

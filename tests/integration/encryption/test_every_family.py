@@ -61,7 +61,7 @@ def columns_of(sample: Sample, config: MySQLConfig) -> list[SealedColumn]:
 
 
 class Tampering:
-    """Changes rows as an attacker with the server's rights would: with matching checksums."""
+    """Changes rows as an attacker with the server's rights would."""
 
     def __init__(self, run_sql: RunSQL, database: str) -> None:
         self._run, self._database = run_sql, database
@@ -84,11 +84,10 @@ class Tampering:
 
     def put(self, column: SealedColumn, row: dict[str, Any], content: bytes) -> None:
         """Put bytes into a row."""
-        names, params = [f"{column.column} = %s"], [content]
         where = " AND ".join(f"{name} = %s" for name in column.key)
         key = [row[name] for name in column.key]
         table = f"{self._database}.`{column.table}`"
-        self._run(f"UPDATE {table} SET {', '.join(names)} WHERE {where}", *params, *key)
+        self._run(f"UPDATE {table} SET {column.column} = %s WHERE {where}", content, *key)
 
 
 @pytest.fixture

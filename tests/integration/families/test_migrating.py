@@ -22,13 +22,13 @@ import pytest
 from locus_mysql import Database, MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect import Schema
-from locus_mysql.dialect import ledger as ledgers
 from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.upgrades import Step, Upgrade, add_column, add_index, backfill
 from locus_mysql.engine.bootstrap import describe, ensure_schema
 from locus_mysql.errors import NewerLayout, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable
 from locus_mysql.families.migrating import migrate
 from locus_mysql.families.registry import register_family, unregister_family
+from locus_mysql.records import ledger as ledgers
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -94,8 +94,8 @@ def config(make_config: MakeConfig, run_sql: RunSQL, monkeypatch: pytest.MonkeyP
     config = make_config(driver="pymysql", retry_deadline_s=8)
     with Database(config) as database:
         database.synchronous.run(ensure_schema(config, toys_of_layout(1, "locus_"), "create"))
-    rows = ", ".join(f"('t', 'toy{index:03}', 0, {index})" for index in range(TOY_COUNT))
-    run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, crc) VALUES {rows}")
+    rows = ", ".join(f"('t', 'toy{index:03}', 0, UUID_TO_BIN(UUID()), {index})" for index in range(TOY_COUNT))
+    run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, version, crc) VALUES {rows}")
     register_family(UpgradedToys(3))
     yield config
     unregister_family("toys")
@@ -358,9 +358,9 @@ def test_a_revision_of_alembic_runs_the_same_steps(
 
 #: Rows that make InnoDB build an index for a while.
 MANY_ROWS = """
-INSERT INTO {database}.locus_toys (tenant, name, broken, crc)
+INSERT INTO {database}.locus_toys (tenant, name, broken, version, crc)
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
-SELECT 'extra', CONCAT(a.i, '/', b.i), 0, 0 FROM n a, n b
+SELECT 'extra', CONCAT(a.i, '/', b.i), 0, UUID_TO_BIN(UUID()), 0 FROM n a, n b
 """
 
 #: A program that migrates the toys.

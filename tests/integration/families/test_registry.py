@@ -18,7 +18,7 @@ from locus_mysql.errors import SchemaMismatch
 from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.inspection import Inspector
 from locus_mysql.server.application import create_app
-from locus_mysql.server.dispatching import Dispatcher, Turns
+from locus_mysql.server.dispatching import Admission, Dispatcher
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.routing import Endpoint, Group
 from locus_mysql.server.tokens import Caller
@@ -152,7 +152,7 @@ async def test_an_endpoint_of_it_answers_without_its_tables_and_creates_none(
         async with Database(config) as database:
             app = create_app(database)
             group = Group(endpoints, lambda _: Caller("anyone", config.tenant, may_write=True))
-            app.router.routes = [*Dispatcher(Limits(), Turns(2, 2)).routes([group])]
+            app.router.routes = [*Dispatcher(Limits(), Admission(2, 2)).routes([group])]
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
                 answers = [await client.request(one.method, one.template) for one in endpoints]
         return [(one.status_code, one.json().get("toys") if one.is_success else code(one)) for one in answers]

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import cached_property
+from functools import lru_cache
 from typing import NamedTuple
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect import Query, Schema, Statement
-from locus_mysql.dialect import ledger as ledgers
-from locus_mysql.dialect.dialect import Dialect
+from locus_mysql.dialect import Dialect, Schema
 from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.dialect.schema import Table
-from locus_mysql.dialect.template import Statements, placeholders
+from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.family import Count, Counts
+from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
 from locus_mysql.records.transfer import RowTransfer
 from locus_mysql.runtime.arguments import check_text
-from locus_mysql.runtime.ledger import forget_old_tokens
 from locus_mysql.runtime.sealing import Sealing
 
-# dialect/toys/tables.py
+# families/toys/statements/tables.py
 
 LAYOUT_VERSION = 1
 
@@ -55,33 +53,27 @@ def table_names(table_prefix: str) -> dict[str, str]:
 
 def toy_schema(table_prefix: str) -> Schema:
     names = table_names(table_prefix)
-    tables = (Table(names["toys"], TOYS), Table(names["wheels"], WHEELS), ledgers.table(names["ledger"]))
+    tables = (Table(names["toys"], TOYS), Table(names["wheels"], WHEELS), ledger.table(names["ledger"]))
     return Schema("toys", LAYOUT_VERSION, tables, encrypts=True)
 
 
-# dialect/toys/dialect.py. All statements use the primary key.
+class ToyKey(NamedTuple):
+    """The key of a toy: parameters of most statements."""
 
-COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
+    tenant: str
+    name: str
 
-PUT = """
-INSERT INTO {toys} (tenant, name, broken, version, crc) VALUES (%s, %s, %s, UUID_TO_BIN(UUID()), %s) AS new
-    ON DUPLICATE KEY UPDATE {changes}
-"""
-REPLACES = "broken = new.broken, version = new.version, crc = new.crc"
-KEEPS = "name = {toys}.name"
 
-PUT_WHEELS = "INSERT INTO {wheels} (tenant, name, wheel, content) VALUES {rows}"
+@lru_cache
+def toy_dialect(table_prefix: str) -> Dialect:
+    """Return the dialect of the tables with one prefix, which all stores share."""
+    return Dialect(toy_schema(table_prefix), table_names(table_prefix))
 
-WHEELS_OF = "SELECT wheel, content FROM {wheels} WHERE tenant = %s AND name = %s ORDER BY wheel"
 
-FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({names})"
-
-PAGE = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name > %s ORDER BY name LIMIT %s"
+# families/toys/statements/toys.py. All statements use the primary key.
 
 #: Number of toys that one transaction removes.
 AT_ONCE = 500
-
-REMOVE_BROKEN = "DELETE FROM {toys} WHERE tenant = %s AND broken LIMIT %s"
 
 
 class ToyRow(NamedTuple):
@@ -99,59 +91,32 @@ class CountRow(NamedTuple):
     toys: int
 
 
-def checksum_of(tenant: str, name: str, broken: bool) -> int:
-    """Return the checksum of a toy's row."""
-    return Sealing(None, "toys").of(tenant, name).checksum("row", name, int(broken))
+COUNT = Select("SELECT COUNT(*) FROM {toys} WHERE tenant = :tenant AND broken IN (:broken)", CountRow)
 
+FIND = Select("SELECT name, broken, crc FROM {toys} WHERE tenant = :tenant AND name IN (:names)", ToyRow)
 
-class ToyStatements(Statements):
-    """Statements that read and write toys."""
+PAGE = Select(
+    "SELECT name, broken, crc FROM {toys} WHERE tenant = :tenant AND name > :after ORDER BY name LIMIT :limit", ToyRow
+)
 
-    def count(self, tenant: str, broken: Sequence[bool]) -> Query[CountRow]:
-        """Count the toys whose ``broken`` is one of these values."""
-        return Query(self._text(COUNT, broken=placeholders(len(broken))), (tenant, *map(int, broken)), row=CountRow)
+#: Writes a toy. An existing one is replaced or kept.
+PUT = SQL("""
+INSERT INTO {toys} (tenant, name, broken, version, crc)
+VALUES (:tenant, :name, :broken, UUID_TO_BIN(UUID()), :crc) AS new
+    ON DUPLICATE KEY UPDATE {changes}
+""")
+REPLACES = "broken = new.broken, version = new.version, crc = new.crc"
+KEEPS = "name = {toys}.name"
 
-    def put(self, tenant: str, name: str, broken: bool, *, replace: bool = True) -> Statement:
-        """Write a toy. An existing one is replaced, or kept."""
-        text = self._text(PUT, changes=REPLACES if replace else self._text(KEEPS))
-        return Statement(text, (tenant, name, int(broken), checksum_of(tenant, name, broken)))
+PUT_WHEELS = SQL(
+    "INSERT INTO {wheels} (tenant, name, wheel, content) VALUES [rows: (:tenant, :name, :wheel, :content)]"
+)
 
-    def put_wheels(self, tenant: str, name: str, wheels: Sequence[bytes]) -> Statement:
-        """Add the wheels of a toy, sealed."""
-        rows = [(tenant, name, number, content) for number, content in enumerate(wheels)]
-        text = self._text(PUT_WHEELS, rows=placeholders(len(rows), "(%s, %s, %s, %s)"))
-        return Statement(text, tuple(value for row in rows for value in row))
+WHEELS_OF = Select(
+    "SELECT wheel, content FROM {wheels} WHERE tenant = :tenant AND name = :name ORDER BY wheel", WheelRow
+)
 
-    def wheels(self, tenant: str, name: str) -> Query[WheelRow]:
-        """Read the wheels of a toy."""
-        return Query(self._text(WHEELS_OF), (tenant, name), row=WheelRow)
-
-    def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
-        """Read the toys with these names."""
-        return Query(self._text(FIND, names=placeholders(len(names))), (tenant, *names), row=ToyRow)
-
-    def page(self, tenant: str, after: str, limit: int) -> Query[ToyRow]:
-        """Read a page of toys after a name."""
-        return Query(self._text(PAGE), (tenant, after, limit), row=ToyRow)
-
-    def remove_broken(self, tenant: str, limit: int) -> Statement:
-        """Remove a limited number of broken toys."""
-        return Statement(self._text(REMOVE_BROKEN), (tenant, limit))
-
-
-class ToyDialect(Dialect):
-    """The SQL for the tables with one prefix."""
-
-    def __init__(self, table_prefix: str) -> None:
-        super().__init__(toy_schema(table_prefix), table_names(table_prefix))
-
-    @cached_property
-    def toys(self) -> ToyStatements:
-        return ToyStatements(self._pieces)
-
-    @cached_property
-    def ledger(self) -> ledgers.Ledger:
-        return ledgers.Ledger(self._pieces)
+REMOVE_BROKEN = SQL("DELETE FROM {toys} WHERE tenant = :tenant AND broken LIMIT :limit")
 
 
 # families/toys/records.py
@@ -180,46 +145,47 @@ class ToyOperations:
 
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
-        self.sql = ToyDialect(config.table_prefix)
+        self.sql = toy_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
 
     def wheels(self, name: str) -> Operation[list[bytes]]:
-        rows = yield from fetch(self.sql.toys.wheels(self._tenant, name))
+        rows = yield from fetch(WHEELS_OF(self.sql, ToyKey(self._tenant, name)))
         sealing = self._sealing.of(self._tenant, name)
         return [bytes(sealing.open(row.content, "A wheel", "content", row.wheel).body) for row in rows]
 
     def put(
         self, name: str, *, broken: bool = False, replace: bool = True, wheels: Sequence[bytes] = ()
     ) -> Operation[None]:
-        name, token = check_name(name), os.urandom(16)
-        ledger = self.sql.ledger
-        sealing = self._sealing.of(self._tenant, name)
-        sealed = [sealing.seal(b"\x01", (one,), "content", number) for number, one in enumerate(wheels)]
+        key, token = ToyKey(self._tenant, check_name(name)), os.urandom(16)
+        sealing = self._sealing.of(*key)
+        crc = sealing.checksum("row", key.name, int(broken))
+        changes = {"changes": REPLACES if replace else KEEPS}
+        rows = [WheelRow(number, sealing.seal(b"\x01", (one,), "content", number)) for number, one in enumerate(wheels)]
         yield Batch.of(
-            self.sql.toys.put(self._tenant, name, broken, replace=replace),
-            (self.sql.toys.put_wheels(self._tenant, name, sealed),) if sealed else (),
-            ledger.record(self._tenant, token),
-            outcome_query=ledger.find(self._tenant, token),
+            PUT(self.sql, key, broken=int(broken), crc=crc, pieces=changes),
+            (PUT_WHEELS(self.sql, key, rows=rows),) if rows else (),
+            ledger.RECORD(self.sql, key, token=token),
+            outcome_query=ledger.FIND(self.sql, key, token=token),
         )
 
     def count(self, *broken: bool) -> Operation[int]:
-        (counted,) = yield from fetch(self.sql.toys.count(self._tenant, broken))
+        (counted,) = yield from fetch(COUNT(self.sql, tenant=self._tenant, broken=[int(one) for one in broken]))
         return counted.toys
 
     def find(self, names: Sequence[str]) -> Operation[dict[str, Toy]]:
-        found = yield from fetch(self.sql.toys.find(self._tenant, names))
+        found = yield from fetch(FIND(self.sql, tenant=self._tenant, names=list(names)))
         return {row.name: self.read(row) for row in found}
 
     def page(self, after: str, limit: int) -> Operation[list[ToyRow]]:
-        return (yield from fetch(self.sql.toys.page(self._tenant, after, limit)))
+        return (yield from fetch(PAGE(self.sql, tenant=self._tenant, after=after, limit=limit)))
 
     def remove_broken(self) -> Operation[int]:
         # A repeat removes the toys that are broken by then, as the caller wants, so no token is needed.
         removed = 0
         while True:
-            (done,) = yield Batch.of(self.sql.toys.remove_broken(self._tenant, AT_ONCE))
+            (done,) = yield Batch.of(REMOVE_BROKEN(self.sql, tenant=self._tenant, limit=AT_ONCE))
             removed += done.affected
             if done.affected < AT_ONCE:
                 return removed
@@ -230,10 +196,9 @@ class ToyOperations:
         Raises:
             CorruptCheckpoint: Its checksum is wrong.
         """
-        toy = Toy(row.name, bool(row.broken))
-        if checksum_of(self._tenant, *toy) != row.crc:
+        if self._sealing.of(self._tenant, row.name).checksum("row", row.name, row.broken) != row.crc:
             raise CorruptCheckpoint(f"Toy {row.name!r} cannot be read: its checksum is wrong. Write it again.")
-        return toy
+        return Toy(row.name, bool(row.broken))
 
 
 # families/toys/maintenance.py
@@ -251,7 +216,7 @@ class ToyMaintenance:
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
         removed = yield from self._toys.remove_broken()
-        yield from forget_old_tokens(self._toys.sql.ledger)
+        yield from ledger.forget_old_tokens(self._toys.sql)
         return (Count(removed, "{broken toy}"),)
 
 

@@ -10,6 +10,7 @@ from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.schema import Schema
 from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.dialect.statement import Query
+from locus_mysql.dialect.template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT
 from locus_mysql.dialect.variants import OCEANBASE
 
 
@@ -97,3 +98,16 @@ def test_another_engine_has_its_own_text_and_order_of_parameters(dialect: Dialec
         "UPDATE `p_items` o SET a = 1 WHERE t.tenant = %s AND t.name = %s AND b IN (%s, %s) AND c = %s"
     )
     assert translated.params == ("a", b"n", 7, 8, "f")
+
+
+def test_texts_are_cached_up_to_a_number_and_a_length(dialect: Dialect) -> None:
+    read = SQL("\nSELECT 1 FROM {items}{more}\n")
+    first = read(dialect, pieces={"more": " WHERE a"}).sql
+    assert first == "SELECT 1 FROM `p_items` WHERE a"
+    assert read(dialect, pieces={"more": " WHERE a"}).sql is first
+    for number in range(2 * TEXTS_LIMIT):
+        assert read(dialect, pieces={"more": f" t{number}"}).sql.endswith(f" t{number}")
+        assert len(dialect.compiled) <= TEXTS_LIMIT
+    remembered = len(dialect.compiled)
+    assert read(dialect, pieces={"more": "x" * TEXT_LIMIT_CHARACTERS}).sql
+    assert len(dialect.compiled) == remembered

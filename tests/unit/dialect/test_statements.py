@@ -21,20 +21,19 @@ ALL = list(every_statement())
 
 def test_the_statements_of_every_family_are_collected() -> None:
     package = Path(locus_mysql.__file__).parent
-    folders = {path.parent.name for path in package.glob("dialect/*/tables.py")}
-    folders |= {path.parents[1].name for path in package.glob("*/*/statements/tables.py")}
+    folders = {path.parents[1].name for path in package.glob("*/*/statements/tables.py")}
     folders |= {path.parent.name for path in package.glob("integrations/*/tables.py")}
     assert folders == {*DIALECTS}, "add the family's dialect to DIALECTS in tests/unit/dialect/every_statement.py"
     assert folders == {folder for folder, _, _ in ALL}
-    methods = {(folder, name) for folder, name, _ in ALL}
-    assert len(methods) > 230
+    names = {(folder, name) for folder, name, _ in ALL}
+    assert len(names) > 230
 
 
 @pytest.mark.parametrize("folder", DIALECTS)
 class TestEach:
     @pytest.fixture
     def statements(self, folder: str) -> dict[str, Statement]:
-        """Return every statement of a family, by its method and its number."""
+        """Return every statement of a family, by its name and its number."""
         return {f"{name}-{number}": one for number, (family, name, one) in enumerate(ALL) if family == folder}
 
     def test_a_statement_has_a_placeholder_for_each_parameter(self, statements: dict[str, Statement]) -> None:

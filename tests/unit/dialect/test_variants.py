@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from locus_mysql.dialect import Query, Statement
+from locus_mysql.dialect import Dialect, Query, Statement
 from locus_mysql.dialect.schema import Schema, Table
-from locus_mysql.dialect.template import Statements, Text
+from locus_mysql.dialect.sql import SQL
+from locus_mysql.dialect.template import Text
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused, Rule, Variant, variant_of
 
 from .every_statement import every_statement
@@ -17,14 +18,11 @@ from .every_statement import every_statement
 #: The name of a parameter.
 NAME = r"(?<![\w:]):([a-z]\w*)"
 
-READ = "SELECT a FROM {t}{which}"
+READ = SQL("SELECT a FROM {t}{which}")
 
 
-class Some(Statements):
-    """Statements of a family."""
-
-    def read(self, which: str = "") -> Statement:
-        return Statement(self._text(READ, which=which), (1,))
+def read(which: str = "", family: str = "toys") -> Statement:
+    return READ(Dialect(Schema(family, 1, ()), {"t": "p_t"}), pieces={"which": which})
 
 
 class Row(NamedTuple):
@@ -54,23 +52,23 @@ def test_a_rule_changes_every_statement() -> None:
 
 
 def test_a_template_and_a_piece_are_replaced_and_filled() -> None:
-    some, elsewhere = Some({"FAMILY": "toys", "t": "`p_t`"}), variant()
-    elsewhere.instead_of(READ, "SELECT DISTINCT a FROM {t}{which}")
+    elsewhere = variant()
+    elsewhere.instead_of(READ.text, "SELECT DISTINCT a FROM {t}{which}")
     elsewhere.instead_of(" WHERE a", " WHERE b")
-    assert elsewhere.statement(some.read(" WHERE a")).sql == "SELECT DISTINCT a OUT OF `p_t` WHERE b"
-    assert some.read(" WHERE a").sql == "SELECT a FROM `p_t` WHERE a"
+    assert elsewhere.statement(read(" WHERE a")).sql == "SELECT DISTINCT a OUT OF `p_t` WHERE b"
+    assert read(" WHERE a").sql == "SELECT a FROM `p_t` WHERE a"
 
 
 def test_a_template_is_replaced_only_where_a_certain_piece_stands_in_it() -> None:
-    some, elsewhere = Some({"FAMILY": "toys", "t": "`p_t`"}), variant()
-    elsewhere.instead_of(READ, "SELECT b FROM {t}{which}", {" WHERE a": " WHERE b"})
-    assert elsewhere.statement(some.read(" WHERE a")).sql == "SELECT b OUT OF `p_t` WHERE b"
-    assert elsewhere.statement(some.read(" WHERE c")).sql == "SELECT a OUT OF `p_t` WHERE c"
+    elsewhere = variant()
+    elsewhere.instead_of(READ.text, "SELECT b FROM {t}{which}", {" WHERE a": " WHERE b"})
+    assert elsewhere.statement(read(" WHERE a")).sql == "SELECT b OUT OF `p_t` WHERE b"
+    assert elsewhere.statement(read(" WHERE c")).sql == "SELECT a OUT OF `p_t` WHERE c"
 
 
 def test_a_family_that_does_not_hold_there_is_refused() -> None:
     with pytest.raises(FamilyRefused, match=r"'games' are not supported on Elsewhere.*docs/engines.md"):
-        variant().statement(Some({"FAMILY": "games", "t": "`p_t`"}).read())
+        variant().statement(read(family="games"))
 
 
 def test_no_table_of_a_refused_family_is_created() -> None:

@@ -12,7 +12,7 @@ from locus_mysql import MySQLConfig, errors
 from locus_mysql.drivers.interface import PacketTooLarge
 from locus_mysql.engine.failures import explain
 from locus_mysql.server.access import host_of, is_loopback
-from locus_mysql.server.dispatching import Turns
+from locus_mysql.server.dispatching import Admission
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem, explained, problem_of
 
@@ -95,17 +95,17 @@ def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
 
 
 async def test_no_tenant_gets_more_than_half_and_everything_is_returned() -> None:
-    turns, held = Turns(requests=4, operations=2), [ExitStack() for _ in range(4)]
-    await turns.begin("a", held[0])
-    waiting = asyncio.ensure_future(turns.begin("a", held[1]))
-    await turns.begin("b", held[2])  # does not wait for the other tenant
+    admission, held = Admission(requests=4, operations=2), [ExitStack() for _ in range(4)]
+    await admission.begin("a", held[0])
+    waiting = asyncio.ensure_future(admission.begin("a", held[1]))
+    await admission.begin("b", held[2])  # does not wait for the other tenant
     assert not waiting.done()
     with pytest.raises(Problem) as of_one:
-        await turns.begin("a", ExitStack())
-    others = asyncio.ensure_future(turns.begin("c", held[3]))
+        await admission.begin("a", ExitStack())
+    others = asyncio.ensure_future(admission.begin("c", held[3]))
     await asyncio.sleep(0)
     with pytest.raises(Problem) as of_all:
-        await turns.begin("d", ExitStack())
+        await admission.begin("d", ExitStack())
     assert (of_one.value.status, of_all.value.status) == (429, 503)
     held[0].close()
     await asyncio.wait_for(others, 60)
@@ -113,7 +113,7 @@ async def test_no_tenant_gets_more_than_half_and_everything_is_returned() -> Non
     await asyncio.wait_for(waiting, 60)
     for one in held:
         one.close()
-    await turns.begin("d", held[0])
+    await admission.begin("d", held[0])
 
 
 @pytest.mark.parametrize("name", ["body_bytes", "requests", "request_s"])

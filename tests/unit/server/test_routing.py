@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
 from locus_mysql.server.access import Hosts
-from locus_mysql.server.dispatching import Dispatcher, Turns
+from locus_mysql.server.dispatching import Admission, Dispatcher
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.problems import Problem
 from locus_mysql.server.requests import Requests
@@ -38,7 +38,7 @@ def router(*templates: str) -> Starlette:
 
     group = Group([endpoint(*one.split(" ")) for one in templates], lambda _: Caller("a", "t", may_write=True))
     app = Starlette(
-        routes=Dispatcher(Limits(), Turns(2, 2)).routes([group]),
+        routes=Dispatcher(Limits(), Admission(2, 2)).routes([group]),
         middleware=[Middleware(Requests, Hosts(), 1.0)],
         exception_handlers={HTTPException: explain_no_route},
     )

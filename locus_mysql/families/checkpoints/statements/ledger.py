@@ -6,9 +6,8 @@ row records the token of the row; and a delete, a copy or a rewrite records a to
 
 from __future__ import annotations
 
-from ....dialect.ledger import OutcomeRow
 from ....dialect.sql import SQL, Select
-from ....records.ledger import record_each, record_outcome
+from ....records.ledger import OutcomeRow, record_each, record_outcome
 from .threads import guard_once
 
 #: Records the first token if `threads.LOCK_ANY` found a thread that has not expired, else the second. No statement in

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from ....dialect import ledger
 from ....dialect.schema import Schema, Table
 from ....dialect.template import fill
 from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index
+from ....records import ledger
 
 #: The kind of states in a set of tables. Each kind has tables of its own, so a state of one kind is never read,
 #: replaced or deleted as another.

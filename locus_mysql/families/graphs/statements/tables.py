@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ....dialect import ledger
 from ....dialect.dialect import Dialect
 from ....dialect.schema import Schema, Table
+from ....records import ledger
 
 #: The family in the comments of its tables.
 FAMILY = "graphs"

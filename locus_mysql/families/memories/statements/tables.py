@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ....dialect import ledger
 from ....dialect.resealing import SealedColumn
 from ....dialect.schema import Schema, Table
 from ....dialect.template import fill
 from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index
+from ....records import ledger
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1

@@ -70,7 +70,7 @@ class VectorRow(NamedTuple):
         key: The item's key.
         number: The embedding's number among those of its item.
         model: The beginning of the digest of the model's name; 0 for an unnamed one.
-        embedding: See `SealedItems.seal_embedding`.
+        embedding: See `SealedItems.seal_embeddings`.
     """
 
     tenant: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from ....dialect import ledger
 from ....dialect.dialect import Dialect
 from ....dialect.schema import Schema, Table
+from ....records import ledger
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1

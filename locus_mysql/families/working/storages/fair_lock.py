@@ -1,4 +1,4 @@
-"""Locks for threads and for tasks of any event loop: `FairLock`, and `Turns` of sessions."""
+"""Locks for threads and for tasks of any event loop: `FairLock`, and `SessionLocks`, one for each session."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class FairLock:
         self.release()
 
 
-class Turns:
+class SessionLocks:
     """Lets the writes to one session run one after another, in threads and in tasks of any event loop."""
 
     def __init__(self) -> None:

@@ -159,7 +159,7 @@ class FallbackStorage(TwoSided):
                 "" if error is None else f" ({loggable(error)})",
             )
 
-    def _turn(self, call: Call) -> nullcontext[None]:
+    def _lock_of(self, call: Call) -> nullcontext[None]:
         return ANY_TIME  # the primary lets writes wait for each other; during an outage, `Failover` does
 
     def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:

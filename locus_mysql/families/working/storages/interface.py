@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ....runtime.arguments import check_tenant
 from ..calls import Address, Call, Reply
-from .fair_lock import FairLock, Turns
+from .fair_lock import FairLock, SessionLocks
 
 T = TypeVar("T")
 
@@ -87,11 +87,11 @@ class TwoSided(ABC):
 
     def __init__(self, operations: Operations) -> None:
         self._both = operations
-        self._turns = Turns()
+        self._locks = SessionLocks()
 
     def reset_in_child(self) -> None:
         """After a fork: new locks, as a thread of the parent may hold the old ones for ever."""
-        self._turns = Turns()
+        self._locks = SessionLocks()
 
     @abstractmethod
     def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
@@ -101,18 +101,18 @@ class TwoSided(ABC):
     def _run_blocking(self, steps: Generator[Any, Any, T]) -> T:
         """Run a generator in this thread."""
 
-    def _turn(self, call: Call) -> FairLock | nullcontext[None]:
+    def _lock_of(self, call: Call) -> FairLock | nullcontext[None]:
         """Return what a call holds: the session's lock if it writes."""
-        return self._turns.of(call.address) if call.writes else ANY_TIME
+        return self._locks.of(call.address) if call.writes else ANY_TIME
 
     async def execute(self, call: Call) -> Reply:
         """Carry out a call: all its commands or none."""
-        async with self._turn(call):
+        async with self._lock_of(call):
             return await self._run(self._both.execute(call))
 
     def execute_blocking(self, call: Call) -> Reply:
         """The same, blocking."""
-        with self._turn(call):
+        with self._lock_of(call):
             return self._run_blocking(self._both.execute(call))
 
     async def sweep(self, limit: int = 1_000) -> int:

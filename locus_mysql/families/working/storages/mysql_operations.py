@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from ....config import MySQLConfig
-from ....dialect.ledger import FORGOTTEN_AT_ONCE
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Param, Query, Statement
 from ....engine.logs import HOUSEKEEPING, loggable
@@ -359,7 +358,7 @@ class WorkingOperations(OptimisticOperations):
         The write itself is complete by then, so a failure is only logged, and a later write repeats the housekeeping.
         """
         try:
-            forget = ledger.FORGET_OLD(self.sql, limit=FORGOTTEN_AT_ONCE)
+            forget = ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE)
             yield Batch((forget, writing.forget_removed(self.sql, key)), atomic=False)
             yield from self.sweep(HOUSEKEEPING_SESSIONS)
         except LocusMySQLError as error:
