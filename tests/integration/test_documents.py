@@ -22,7 +22,7 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 from locus.memory import registry
 from locus.testing import ScriptedModel
-from opentelemetry import trace
+from opentelemetry import metrics, trace
 from opentelemetry.util._once import Once
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Conversation
@@ -31,6 +31,7 @@ from strands.session.repository_session_manager import RepositorySessionManager
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.drivers.login.imports import imported_once
 from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
@@ -129,7 +130,8 @@ def reset_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an example set up OpenTelemetry, which accepts settings only once in a process."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
-    monkeypatch.setattr(spans, "_made", None)
+    anew = imported_once(lambda: spans.Instruments(trace.get_tracer_provider(), metrics.get_meter_provider()))
+    monkeypatch.setattr(spans, "_instruments", anew)
 
 
 @pytest.fixture
