@@ -9,7 +9,6 @@ from locus_mysql.families.checkpoints import estimates
 from locus_mysql.families.checkpoints.statements import (
     inspection,
     loading,
-    moving,
     queries,
     removing,
     saving,
