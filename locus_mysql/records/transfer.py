@@ -108,8 +108,6 @@ class RowSource:
         selection: Which owners.
     """
 
-    constants = False
-
     def __init__(self, tables: Tables, config: MySQLConfig, selection: Selection) -> None:
         self._config = config
         self._moving = Moving(tables, config)
@@ -178,8 +176,6 @@ class RowTarget:
         verify: Whether all rows are compared, also those that were just written.
         options: Of `OwnerWriter`.
     """
-
-    constants = False
 
     def __init__(self, tables: Tables, config: MySQLConfig, *, overwrite: bool, verify: bool, **options: Any) -> None:
         self._config = config
