@@ -268,8 +268,7 @@ def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, opti
         raise UsageError("LangGraph's savers cannot select threads by --pattern. Name them with --thread.")
     config = config_of_side(target, options[1], arguments.tenant)
     items = arguments.family is not None
-    moving = find_family(arguments.family).transfer(config) if items else None
-    if items and (moving is None or moving.noun != stores.NOUN):
+    if items and arguments.family != "memories":
         raise UsageError(
             "From LangGraph's packages, threads are copied, or with --family memories the items of a store."
         )

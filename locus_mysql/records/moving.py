@@ -19,7 +19,7 @@ from ..dialect import Statement
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
 from ..runtime.sealing import Sealing
-from .row_statements import OWNERS_AT, PAGE_OF_PARTS, RowStatements, TableStatements, after_row
+from .row_statements import OWNERS_AT, PAGE_OF_PARTS, SEEN_AT, RowStatements, TableStatements, after_row
 from .tables import Row, Sealed, Tables
 
 
@@ -130,7 +130,18 @@ class Moving:
     def described(self, owner: Row) -> str:
         """Return the name of an owner for messages."""
         names = [one.decode(errors="replace") if isinstance(one, bytes) else str(one) for one in self.key_of(owner)]
-        return f"{self.tables.owner.noun} {'/'.join(one for one in names if one)!r}"
+        name = self.tables.owner.described
+        return f"{self.tables.owner.noun} {repr('/'.join(filter(None, names))) if name is None else name(owner)}"
+
+    def title(self, owner: Row) -> str:
+        """Return the name of an owner at the beginning of a message."""
+        name = self.described(owner)
+        return name[:1].upper() + name[1:]
+
+    def sealing_of(self, owner: Row) -> Sealing:
+        """Return the sealing of an owner's rows."""
+        own = self.tables.owner
+        return self._sealing.of(self.tenant, *(owner[one] for one in own.bound or own.key))
 
     def open(self, table: TableStatements, row: Row, owner: Row) -> tuple[Any, ...]:
         """Return the values of a row that was read, opened.
@@ -139,29 +150,40 @@ class Moving:
             EncryptionError: There is no key for it, or it is in clear text although keys are given.
             CorruptCheckpoint: It was changed or moved.
         """
-        sealing = self._sealing.of(self.tenant, *self.key_of(owner))
+        sealing = self.sealing_of(owner)
         title = table.table.title or "key"
         name = row[title] if title != "key" else "/".join(str(row[one]) for one in table.table.key[-1:])
         what = f"{table.table.noun.capitalize()} {name!r} of {self.described(owner)}"
         if table is self.sql.owners:
-            what = self.described(owner).capitalize()
+            what = self.title(owner)
         seal = table.table.seal
         if seal is not None and seal.of(sealing, row) not in (None, row[seal.column]):
             raise CorruptCheckpoint(f"{what} does not fit its seal: a column was changed, or it was moved. Delete it.")
         opened = dict(row)
         for one in table.table.sealed:
-            if stored := row[one.column]:
-                content = sealing.open(bytes(stored), what, one.name, *self._identity(one, row, sealing))
+            if not (stored := row[one.column]):
+                continue
+            identity = self._identity(one, row, sealing)
+            if one.seal:
+                opened[one.column] = sealing.open_text(one.kind, stored, row[one.seal], what, one.name, *identity)
+            else:
+                content = sealing.open(bytes(stored), what, one.name, *identity)
                 opened[one.column] = content.kind + content.body
+            if one.words is not None and not self.searched:
+                opened.update(one.words(opened[one.column]))
         return tuple(plain(opened[one]) for one in (*table.columns, *table.bases))
 
     def seal(self, table: TableStatements, row: dict[str, Any], owner: Row) -> Any:
         """Return a row to write, of `TableStatements.row_type`."""
-        sealing = self._sealing.of(self.tenant, *self.key_of(owner))
+        sealing = self.sealing_of(owner)
         row["tenant"] = self.tenant
         for one in table.table.sealed:
-            if content := row[one.column]:
-                identity = self._identity(one, row, sealing)
+            if not (content := row[one.column]):
+                continue
+            identity = self._identity(one, row, sealing)
+            if one.seal:
+                row[one.column], row[one.seal] = sealing.seal_text(one.kind, content, one.name, *identity)
+            else:
                 row[one.column] = sealing.seal(content[:1], (content[1:],), one.name, *identity)
         if not self.searched:
             row.update(dict.fromkeys(table.table.cleared))
@@ -209,6 +231,10 @@ class Moving:
         found, now = yield Batch((statement, NOW), atomic=False)
         rows = [(owners.row(row), bool(row[-1])) for row in found.rows]
         return Stored({self.key_of(row): (row, live) for row, live in rows}, str(plain(now.rows[0][0])))
+
+    def seen(self, owners: Sequence[Row]) -> Statement:
+        """Return the statement that reads the columns of `Tables.seen` of some owners."""
+        return self.sql.owners(SEEN_AT, keys=[(self.tenant, *self.key_of(one)) for one in owners])
 
     def live(self, key: tuple[Any, ...]) -> Operation[dict[str, Any] | None]:
         """Return a stored owner; None if there is none, or it has expired. One round trip."""

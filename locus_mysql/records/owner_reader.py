@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
 from .moving import Moving, OwnerRecord, Page, PartRecord, Position, Restart, plain
-from .row_statements import ALL, OWNERS_AT, Selection
+from .row_statements import ALL, Selection
 from .tables import Row
 
 #: How often an owner is read again because another process wrote to it.
@@ -41,13 +41,21 @@ class OwnerReader:
         moving: The family and the tenant.
         selection: Which owners.
         after: Where to continue; None for the beginning.
+        among: Stored rows of owners, in the order of their keys, if only these are read.
     """
 
-    def __init__(self, moving: Moving, selection: Selection = ALL, after: Position | None = None) -> None:
+    def __init__(
+        self,
+        moving: Moving,
+        selection: Selection = ALL,
+        after: Position | None = None,
+        among: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
         self._moving = moving
         self._selection = selection
         self._after: dict[str, Any] | None = None
-        self._owners = 8  # that one page reads
+        self._among = among
+        self._owners = 8 if among is None else moving.max_owners  # that one page reads
         self._reading: _Reading | None = None
         self._resumed = after
 
@@ -58,9 +66,13 @@ class OwnerReader:
         if self._reading is not None:
             return (yield from self._continue(self._reading))
         moving = self._moving
-        find = moving.sql.page_of_owners(moving.tenant, self._selection, self._after, self._owners)
-        (found,) = yield Batch.of(find)
-        owners = [moving.sql.owners.row(row) for row in found.rows]
+        if self._among is not None:
+            after = () if self._after is None else moving.key_of(self._after)
+            owners = [one for one in self._among if moving.key_of(one) > after][: self._owners]
+        else:
+            find = moving.sql.page_of_owners(moving.tenant, self._selection, self._after, self._owners)
+            (found,) = yield Batch.of(find)
+            owners = [moving.sql.owners.row(row) for row in found.rows]
         if not owners:
             return Page([], [], None)
         return (yield from self._several(owners))
@@ -82,7 +94,7 @@ class OwnerReader:
         moving = self._moving
         while True:
             parts = {role: moving.parts(role, owners) for role in moving.sql.parts}
-            again = moving.sql.owners(OWNERS_AT, keys=[(moving.tenant, *moving.key_of(one)) for one in owners])
+            again = moving.seen(owners)
             results = yield Batch((*parts.values(), again))
             rows = {
                 role: [moving.statements(role).row(row) for row in results.of(statement).rows]
@@ -94,8 +106,10 @@ class OwnerReader:
                 return (yield from self._begin(owners[0]))
             owners = owners[: len(owners) // 2]
             self._owners = len(owners)
-        self._owners = min(moving.max_owners, 2 * self._owners)
-        now = {moving.key_of(row): row for row in map(moving.sql.owners.row, results.of(again).rows)}
+        size = sum(len(owner[one.column] or b"") for owner in owners for one in moving.tables.owner.sealed)
+        self._owners = max(1, len(owners) // 4) if size > moving.max_bytes else min(moving.max_owners, 2 * self._owners)
+        seen = [dict(zip(moving.tables.seen, row, strict=True)) for row in results.of(again).rows]
+        now = {moving.key_of(row): row for row in seen}
         page = Page([], [], None)
         by_link: dict[tuple[Any, ...], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
         for role, some in rows.items():
@@ -162,9 +176,7 @@ class OwnerReader:
         key = moving.key_of(owner)
         self._after, self._reading = owner, None
         if tries > TRIES:
-            page.damaged.append(
-                f"{moving.described(owner).capitalize()} was written to whenever it was read. Try again later."
-            )
+            page.damaged.append(f"{moving.title(owner)} was written to whenever it was read. Try again later.")
             return page._replace(last=Position(self._moving_values(owner), void=True))
         stored = yield from moving.live(key)
         if stored is None:

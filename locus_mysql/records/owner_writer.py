@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from ..engine.operation import Batch, Duplicate, Operation, Outdated
 from ..errors import StateTooLarge
 from ..runtime.transfer import TransferReport
 from .ledger import FIND, RECORD
-from .moving import Moving, OwnerRecord, PartRecord, Record, Restart, Stored
+from .moving import Moving, OwnerRecord, PartRecord, Record, Restart, Stored, plain
 from .owner_reader import OwnerReader
 from .row_statements import EXPECT, INSERT, PUT, REMOVE, REMOVE_SEEN, REMOVE_SOME
 from .tables import Row
@@ -66,6 +66,7 @@ class OwnerWriter:
         overwrite: Whether stored owners that differ are replaced.
         verify: Whether all rows are compared, also those that were just written.
         rename: Changes the row of an owner before it is written.
+        advice: What the message about an owner that was not replaced ends with.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class OwnerWriter:
         overwrite: bool = False,
         verify: bool = False,
         rename: Callable[[dict[str, Any]], None] = lambda _: None,
+        advice: str = " --overwrite replaces it.",
     ) -> None:
         self._moving = moving
         self._report = report
         self._overwrite = overwrite
         self._verify = verify
         self._rename = rename
+        self._advice = advice
         self._complete: list[_Arriving] = []
         self._open: _Arriving | None = None
 
@@ -121,6 +124,8 @@ class OwnerWriter:
         owner.parts[part.role].append(moving.seal(table, row, owner.row))
         owner.waiting += 1
         owner.size_bytes += _size(part.values)
+        if moving.tables.writing is not None:  # it is written in one transaction, whatever its size
+            return
         if owner.waiting >= self._moving.max_rows or owner.size_bytes >= self._moving.max_bytes:
             yield from self._write_part_of(owner)
 
@@ -140,7 +145,7 @@ class OwnerWriter:
         elif owner.fate == "written":
             yield from self._finish_large(owner)
         elif owner.fate == "compared":
-            self._count_unwritten(owner, "present" if (yield from self._is_same(owner)) else "differs")
+            self._count_unwritten(owner, "present" if (yield from self._same_among([owner])) else "differs")
         else:
             self._count_unwritten(owner, owner.fate)
 
@@ -155,9 +160,10 @@ class OwnerWriter:
         for attempt in range(TRIES):
             stored = yield from moving.at([moving.key_of(one.row) for one in owners])
             chosen, seen = list[_Arriving](), list[dict[str, Any]]()
+            same = yield from self._same_among([one for one in owners if self._compares_rows(one, stored)], stored)
             for owner in owners:
                 found, _ = stored.owners.get(moving.key_of(owner.row), (None, False))
-                fate = yield from self._fate_of(owner, stored)
+                fate = self._fate_of(owner, stored, same)
                 if fate != "written":
                     self._count_unwritten(owner, fate)
                     continue
@@ -179,19 +185,23 @@ class OwnerWriter:
                     return
                 owners = chosen
                 continue
-            for one in chosen:
-                yield from self._count(one)
+            yield from self._count(chosen)
             return
         for one in owners:
             self._report.differ(f"{self._title(one)} was written to at each attempt to write it. Try again.")
 
-    def _fate_of(self, owner: _Arriving, stored: Stored, *, complete: bool = True) -> Operation[Fate]:
+    def _compares_rows(self, owner: _Arriving, stored: Stored) -> bool:
+        """Return whether the rows of an owner show whether it is stored already."""
+        found, live = stored.owners.get(self._moving.key_of(owner.row), (None, False))
+        return found is not None and live and (self._verify or not self._moving.version_of(found))
+
+    def _fate_of(self, owner: _Arriving, stored: Stored, equal: Collection[tuple[Any, ...]] | None) -> Fate:
         """Return what is to be done with an owner.
 
         Args:
             owner: The owner.
             stored: The owner in the tables.
-            complete: Whether all its parts have arrived.
+            equal: The keys of owners that are stored with the same rows; None if not all its parts have arrived.
         """
         expires_at = owner.row.get(self._moving.tables.owner.expires)
         if expires_at is not None and expires_at <= stored.now:
@@ -199,13 +209,12 @@ class OwnerWriter:
         found, live = stored.owners.get(self._moving.key_of(owner.row), (None, False))
         if found is None or not live:
             return "written"
-        version = self._moving.version_of(found)
-        if version and not self._verify:
-            same = version == self._moving.version_of(owner.row)
-        elif not complete:
+        if not self._compares_rows(owner, stored):
+            same = self._moving.version_of(found) == self._moving.version_of(owner.row)
+        elif equal is None:
             return "written" if self._overwrite else "compared"
         else:
-            same = yield from self._is_same(owner)
+            same = self._moving.key_of(owner.row) in equal
         if same:
             return "present"
         return "written" if self._overwrite else "differs"
@@ -216,29 +225,55 @@ class OwnerWriter:
             report.present += owner.rows
             report.verified += owner.rows if self._verify else 0
         elif fate == "differs":
-            report.differ(f"{self._title(owner)} differs in the tables. --overwrite replaces it.")
+            report.differ(f"{self._title(owner)} differs in the tables.{self._advice}")
         elif fate == "expired":
             report.leave_out(f"{self._title(owner)} was left out: it has expired.")
 
-    def _is_same(self, owner: _Arriving) -> Operation[bool]:
-        """Return whether an owner is stored with the same rows."""
-        moving, digest = self._moving, hashlib.sha256()
-        pages = yield from OwnerReader(moving).alone(moving.key_of(owner.row))
-        for page in pages or ():
-            read = yield from page
-            if read.damaged:
-                return False
-            for record in read.records:
+    def _same_among(self, owners: Sequence[_Arriving], stored: Stored | None = None) -> Operation[set[tuple[Any, ...]]]:
+        """Return the keys of those of some owners that are stored with the same rows.
+
+        Args:
+            owners: The owners.
+            stored: Those and others in the tables; None if they are to be read.
+        """
+        moving = self._moving
+        arrived = {moving.key_of(one.row): one.digest.digest() for one in owners}
+        if not arrived:
+            return set()
+        stored = stored or (yield from moving.at(list(arrived)))
+        live = sorted((key, row) for key, (row, is_live) in stored.owners.items() if is_live and key in arrived)
+        reader = OwnerReader(moving, among=[row for _, row in live])
+        digests, key = dict[tuple[Any, ...], Any](), tuple[Any, ...]()
+        while True:
+            page = yield from reader.page()
+            if page.damaged:
+                if len(owners) == 1:
+                    return set()
+                found = set[tuple[Any, ...]]()
+                for one in owners:
+                    found |= yield from self._same_among([one])
+                return found
+            if page.last is None:
+                return {key for key, digest in digests.items() if digest.digest() == arrived[key]}
+            for record in page.records:
                 if isinstance(record, Restart):
-                    digest = hashlib.sha256()
-                else:
-                    digest.update(moving.digest_of(record))
-        return bool(digest.digest() == owner.digest.digest())
+                    digests.pop(key, None)
+                    continue
+                if isinstance(record, OwnerRecord):
+                    key = moving.key_of(dict(zip(moving.sql.owners.columns, record.values, strict=True)))
+                    digests[key] = hashlib.sha256()
+                digests[key].update(moving.digest_of(record))
 
     def _transaction(self, owners: Sequence[_Arriving], seen: Sequence[dict[str, Any]]) -> Operation[None]:
         """Write complete owners, and remove what is stored of them, all or nothing."""
         moving = self._moving
         steps = [self._removal(one) for one in seen]
+        if moving.tables.writing is not None:
+            token = os.urandom(16)
+            parts = {role: [row for owner in owners for row in owner.parts[role]] for role in moving.sql.parts}
+            first, then = moving.tables.writing(moving.tenant, token, [one.row for one in owners], parts)
+            yield from self._once(*first, *steps, *then, self._insertion(owners), token=token)
+            return
         if seen:
             links = [moving.link_of(one) for one in seen]
             steps += [one(REMOVE, links=links) for one in moving.sql.parts.values()]
@@ -254,11 +289,11 @@ class OwnerWriter:
 
     def _removal(self, seen: Row) -> Statement:
         """Remove a stored owner, if it is still the one that was read."""
-        values = {one: seen[one] for one in self._moving.tables.seen}
+        values = {one: plain(seen[one]) for one in self._moving.tables.seen}
         return self._moving.sql.owners(REMOVE_SEEN, tenant=self._moving.tenant, **values)
 
-    def _once(self, *steps: Statement) -> Operation[None]:
-        moving, token = self._moving, os.urandom(16)
+    def _once(self, *steps: Statement, token: bytes = b"") -> Operation[None]:
+        moving, token = self._moving, token or os.urandom(16)
         yield Batch.of(
             *steps,
             RECORD(moving.sql.dialect, tenant=moving.tenant, token=token),
@@ -272,7 +307,7 @@ class OwnerWriter:
             yield from self._flush()
             key = moving.key_of(owner.row)
             stored = yield from moving.at([key])
-            owner.fate = yield from self._fate_of(owner, stored, complete=False)
+            owner.fate = self._fate_of(owner, stored, None)
             found, _ = stored.owners.get(key, (None, False))
             if owner.fate == "written" and found is not None:
                 yield from self._once(self._removal(found))
@@ -309,28 +344,29 @@ class OwnerWriter:
             same = found is not None and moving.version_of(found) == moving.version_of(owner.row) != ()
             self._count_unwritten(owner, "present" if same else "differs")
         else:
-            yield from self._count(owner)
+            yield from self._count([owner])
 
-    def _count(self, owner: _Arriving) -> Operation[None]:
-        """Count an owner that was written."""
-        if self._verify:
-            if not (yield from self._is_same(owner)):
+    def _count(self, owners: Sequence[_Arriving]) -> Operation[None]:
+        """Count owners that were written."""
+        same = (yield from self._same_among(owners)) if self._verify else None
+        for owner in owners:
+            if same is not None and self._moving.key_of(owner.row) not in same:
                 self._report.differ(f"{self._title(owner)} differs from its source after it was written.")
-                return
-            self._report.verified += owner.rows
-        self._report.copied += owner.rows
+                continue
+            self._report.verified += 0 if same is None else owner.rows
+            self._report.copied += owner.rows
 
     def _clear(self, owner: Row) -> Operation[None]:
         """Remove the parts of an owner that is not stored. May be repeated."""
         moving = self._moving
-        for table in moving.sql.parts.values():
+        for table in moving.sql.parts.values() if moving.tables.writing is None else ():
             while True:
                 (removed,) = yield Batch.of(table(REMOVE_SOME, links=[moving.link_of(owner)], limit=REMOVED_AT_ONCE))
                 if removed.affected < REMOVED_AT_ONCE:
                     break
 
     def _title(self, owner: _Arriving) -> str:
-        return self._moving.described(owner.row).capitalize()
+        return self._moving.title(owner.row)
 
 
 def _size(values: Sequence[Any]) -> int:

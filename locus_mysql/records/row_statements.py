@@ -25,6 +25,9 @@ SELECT {OWN_COLUMNS}
 #: Some owners by their keys, also expired ones, each with whether it is live.
 OWNERS_AT = SQL("SELECT {OWN_COLUMNS}, {LIVE} FROM {TABLE} o WHERE (o.tenant, {KEY}) IN (:keys)")
 
+#: The columns of these by which it is seen whether they are still the same.
+SEEN_AT = SQL("SELECT {SEEN_COLUMNS} FROM {TABLE} o WHERE (o.tenant, {KEY}) IN (:keys)")
+
 #: The rows of some owners along the primary key. The page ends when the sealed columns reach a size, after at least one
 #: row.
 PAGE_OF_PARTS = SQL("""
@@ -74,6 +77,7 @@ _LIVE = "(o.{expires} IS NULL OR o.{expires} > UTC_TIMESTAMP(6))"
 _NAMES, _PATTERN = " AND o.{named} IN (:names)", " AND o.{named} LIKE :pattern"
 # A writer reads the time before it waits for the owner's lock.
 _WRITTEN_SINCE = " AND o.{updated} >= CAST(:since AS DATETIME(6)) - INTERVAL 1 HOUR"
+_WITHIN = " AND o.{column} >= :space AND o.{column} < :space_end"
 _VALID = " AND o.{0} >= (SELECT t.{1} FROM {owners} t WHERE {same})"
 
 
@@ -84,11 +88,13 @@ class Selection(NamedTuple):
         names: Their names; None if they are not given.
         pattern: The glob that their names match.
         since: The time since which they were written to, in UTC as text; None for any.
+        namespace: The first labels of their namespaces.
     """
 
     names: tuple[str, ...] | None = None
     pattern: str = "*"
     since: str | None = None
+    namespace: tuple[str, ...] = ()
 
 
 #: All owners.
@@ -133,6 +139,10 @@ class RowStatements:
             text += _PATTERN.format(named=owner.named)
         if selection.since is not None:
             text += _WRITTEN_SINCE.format(updated=owner.updated)
+        if selection.namespace and owner.spaces is not None:
+            path = owner.spaces.path_of(selection.namespace)
+            text += _WITHIN.format(column=owner.spaces.column)
+            values |= {"space": path, "space_end": path[:-1] + b"\1"}
         return {"SELECTED": text}, values
 
 
@@ -154,8 +164,8 @@ class TableStatements:
         self.bases = tuple(f"base_{one.column}" for one in table.sealed if one.base)
         own = isinstance(table, Owner)
         link = tables.link if not own or tables.owner.id else ()
-        seal = () if table.seal is None else (table.seal.column,)
-        #: The columns of a row that is read: those that are moved, those of the link, the checksum, and the bases.
+        seal = table.seals
+        #: The columns of a row that is read: those that are moved, those of the link, the checksums, and the bases.
         self.names = (*self.columns, *link, *seal, *self.bases)
         #: The columns of a row that is written, and the named tuple of them.
         self.written = ("tenant", *link, *self.columns, *seal)
@@ -184,6 +194,7 @@ class TableStatements:
             "CHOSEN": " AND ".join(f"{name}.{one} = chosen.{one}" for one in ("tenant", *table.key)),
             "ORDER": _each(f"{name}.{{}}", table.key),
             "SIZE": " + ".join(f"COALESCE(LENGTH(o.{one.column}), 0)" for one in table.sealed) or "0",
+            "SEEN_COLUMNS": _each("o.{}", tables.seen),
             "SEEN": "".join(f" AND {one} = :{one}" for one in tables.seen),
             "LIVE": _LIVE.format(expires=owner.expires) if owner.expires else "TRUE",
             "SAME_LINK": " AND ".join(f"p.{one} = o.{one}" for one in ("tenant", *tables.link)),
@@ -194,6 +205,9 @@ class TableStatements:
             same = " AND ".join(f"t.{one} = o.{one}" for one in ("tenant", *tables.link))
             pieces["VALID"] = _VALID.format(*table.since, owners=owners, same=same)
             pieces["SINCE"] = " AND p.{} >= o.{}".format(*table.since)
+        if isinstance(table, Part) and table.removed:
+            pieces["VALID"] += f" AND o.{table.removed} = 0"
+            pieces["SINCE"] += f" AND p.{table.removed} = 0"
         return pieces
 
     def __call__(self, statement: SQL, pieces: Mapping[str, str] | None = None, **values: Any) -> Statement:

@@ -7,12 +7,12 @@ Moving rows and encrypting them anew are derived from this declaration; neither 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from ..dialect import Schema
+from ..dialect import Schema, Statement
 from ..dialect.resealing import OwnerTable, SealedColumn
 from ..runtime.sealing import Sealing, Value
 
@@ -33,6 +33,10 @@ class Sealed(NamedTuple):
         base: The SQL expression of what identifies the row that it builds on; empty if rows do not build on each other.
         identity: Returns what identifies an encrypted row; None if that is the values of ``row``.
         cleared: Columns with words of the content in clear text, which are NULL if the content is encrypted.
+        seal: The column with the checksum of text that the server reads, which is NULL if the text is encrypted.
+        kind: The format of such text; see `Sealing.seal_text`.
+        words: Returns the columns of ``cleared`` from such text, for a source that does not store them.
+        emptied: The role of a table with clear text of this column, whose rows are removed if it is encrypted anew.
     """
 
     column: str
@@ -41,6 +45,10 @@ class Sealed(NamedTuple):
     base: str = ""
     identity: Callable[[Row], tuple[Value, ...]] | None = None
     cleared: tuple[str, ...] = ()
+    seal: str = ""
+    kind: bytes = b""
+    words: Callable[[str], Row] | None = None
+    emptied: str = ""
 
 
 class Seal(NamedTuple):
@@ -55,6 +63,26 @@ class Seal(NamedTuple):
     of: Callable[[Sealing, Row], int | None]
 
 
+class Spaces(NamedTuple):
+    """Namespaces, by which owners are selected.
+
+    Args:
+        column: The column with the path of an owner's namespace; those below it begin with its path.
+        path_of: Returns the path of labels; empty without labels, else with a NUL at the end.
+    """
+
+    column: str
+    path_of: Callable[[Sequence[str]], bytes]
+
+
+#: Returns the statements that write owners, in one transaction, before their own rows are inserted: the first ones,
+#: which take locks, and those that replace parts. The arguments: the tenant, the token of the write, the rows of the
+#: owners, and those of their parts by their tables.
+Writing: TypeAlias = Callable[
+    [str, bytes, Sequence[Row], Mapping[str, Sequence[tuple[Any, ...]]]], tuple[list[Statement], list[Statement]]
+]
+
+
 @dataclass(frozen=True)
 class Table:
     """A table whose rows are moved.
@@ -66,6 +94,7 @@ class Table:
         seal: Its column with a checksum.
         noun: What a row is, in the singular.
         title: The column that names a row in messages; empty if the key does.
+        unmoved: Columns that are not moved, such as those that say who uses the row at present.
     """
 
     role: str
@@ -74,6 +103,12 @@ class Table:
     seal: Seal | None = None
     noun: str = "row"
     title: str = ""
+    unmoved: tuple[str, ...] = ()
+
+    @property
+    def seals(self) -> tuple[str, ...]:
+        """The columns with checksums."""
+        return (*(() if self.seal is None else (self.seal.column,)), *(one.seal for one in self.sealed if one.seal))
 
     @property
     def cleared(self) -> frozenset[str]:
@@ -93,7 +128,9 @@ class Owner(Table):
         fresh: Columns of random bytes that a moved owner must not share with its source, with their lengths.
         id: The column with random bytes that identifies the owner in its parts; empty if the key does.
         size: The column with the sum of the lengths of a sealed column of the parts; empty if there is none.
-        unmoved: Columns that say who uses the owner at present.
+        bound: The columns of the key to which sealed bytes are bound; empty for all.
+        described: Returns the name of an owner for messages, after the noun; None for the values of its key.
+        spaces: The namespaces of owners; None if they have none.
         named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
         updated: The column with the time of the last write; empty if there is none.
         expires: The column with the time from which on an owner is expired; empty if owners do not expire.
@@ -104,7 +141,9 @@ class Owner(Table):
     fresh: tuple[tuple[str, int], ...] = ()
     id: str = ""
     size: str = ""
-    unmoved: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
+    described: Callable[[Row], str] | None = None
+    spaces: Spaces | None = None
     named: str = ""
     updated: str = ""
     expires: str = "expires_at"
@@ -116,9 +155,11 @@ class Part(Table):
 
     Args:
         since: A column of the part and one of its owner: only rows that are not below it are valid. None if all are.
+        removed: A column that is 0 in valid rows; empty if there is none.
     """
 
     since: tuple[str, str] | None = None
+    removed: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,12 +171,14 @@ class Tables:
         names: Their unquoted names by role; that of the ledger is ``ledger``.
         owner: The table of owners.
         parts: The tables of parts, in an order in which rows only need rows that come before them.
+        writing: Writes owners with more than their rows, always in one transaction; None if rows are all.
     """
 
     schema: Schema
     names: Mapping[str, str]
     owner: Owner
     parts: tuple[Part, ...] = ()
+    writing: Writing | None = None
 
     @property
     def link(self) -> tuple[str, ...]:
@@ -161,10 +204,10 @@ class Tables:
     def columns(self, table: Table) -> tuple[str, ...]:
         """Return the columns of a table that are moved, in their order.
 
-        The tenant, the link and the checksum are not among them: they are made anew.
+        The tenant, the link and the checksums are not among them: they are made anew.
         """
-        left = {"tenant", "" if table.seal is None else table.seal.column}
-        left |= {table.id, *table.unmoved} if isinstance(table, Owner) else {*self.link}
+        left = {"tenant", *table.seals, *table.unmoved}
+        left |= {table.id} if isinstance(table, Owner) else {*self.link}
         return tuple(name for name in self._columns[table.role] if name not in left)
 
     def encrypted_columns(self) -> tuple[SealedColumn, ...]:
@@ -179,10 +222,14 @@ class Tables:
             SealedColumn(
                 self.names[table.role],
                 key=("tenant", *table.key),
-                owner=owner.key,
+                owner=owner.bound or owner.key,
                 row=one.row,
                 column=one.column,
                 name=one.name,
+                seal=one.seal,
+                kind=one.kind,
+                is_text=bool(one.kind),
+                emptied=self.names[one.emptied] if one.emptied else None,
                 base=one.base,
                 cleared=one.cleared,
                 identity=one.identity,

@@ -54,6 +54,7 @@ class RowTransfer:
         threads: Sequence[str] | None = None,
         pattern: str = "*",
         since: datetime | None = None,
+        namespace: Sequence[str] = (),
         **others: Any,
     ) -> RowSource:
         """Return the source that reads owners with all their rows.
@@ -62,6 +63,7 @@ class RowTransfer:
             threads: The names of the owners; None for all.
             pattern: Only owners whose names match this glob.
             since: Only owners that were written to since, and some from up to an hour before.
+            namespace: Only owners in the namespace with these labels, and below.
             others: None are supported.
         """
         owner, family = self._tables.owner, self._tables.schema.family
@@ -71,11 +73,16 @@ class RowTransfer:
             refused |= {} if pattern == "*" else {"pattern": pattern}
         if not owner.updated and since is not None:
             refused["since"] = since
+        if owner.spaces is None:
+            refused |= {"namespace": namespace} if namespace else {}
+        elif namespace:
+            owner.spaces.path_of(namespace)  # refuses what is no namespace
         if refused:
             raise UsageError(f"An export of {family} cannot be limited by {', '.join(sorted(refused))}.")
         names = None if threads is None else tuple(sorted({check_text(one, "A name") for one in threads}))
         time = None if since is None else as_sql_time(since)
-        return RowSource(self._tables, self._config, Selection(names, check_text(pattern, "Pattern"), time))
+        selection = Selection(names, check_text(pattern, "Pattern"), time, tuple(namespace))
+        return RowSource(self._tables, self._config, selection)
 
     def accepts(self, head: Head) -> bool:
         """See `Transfer.accepts`."""
@@ -101,8 +108,6 @@ class RowSource:
         selection: Which owners.
     """
 
-    constants = False
-
     def __init__(self, tables: Tables, config: MySQLConfig, selection: Selection) -> None:
         self._config = config
         self._moving = Moving(tables, config)
@@ -110,7 +115,7 @@ class RowSource:
         self._reader: OwnerReader | None = None
         self._ended = False
         self._last: OwnerRecord | None = None
-        chosen = {name: value for name, value in selection._asdict().items() if value not in (None, "*")}
+        chosen = {name: value for name, value in selection._asdict().items() if value not in (None, "*", ())}
         schema = tables.schema
         self.head = checksummed(
             {"format": FORMAT, "family": schema.family, "layout": schema.layout_version, "tenant": config.tenant}
@@ -169,12 +174,12 @@ class RowTarget:
         config: The options, with the tenant.
         overwrite: Whether owners that differ are replaced.
         verify: Whether all rows are compared, also those that were just written.
+        options: Of `OwnerWriter`.
     """
 
-    constants = False
-
-    def __init__(self, tables: Tables, config: MySQLConfig, *, overwrite: bool, verify: bool) -> None:
+    def __init__(self, tables: Tables, config: MySQLConfig, *, overwrite: bool, verify: bool, **options: Any) -> None:
         self._config = config
+        self._options = options
         self._moving = Moving(tables, config)
         refuse_clear_tables(config, tables.schema)
         self._overwrite, self._verify = overwrite, verify
@@ -187,7 +192,8 @@ class RowTarget:
     async def write(self, database: Database, records: Sequence[Record], report: TransferReport) -> None:
         """Take records in the order of the source. `finish` writes the last ones."""
         if self._writer is None:
-            self._writer = OwnerWriter(self._moving, report, overwrite=self._overwrite, verify=self._verify)
+            given = {"overwrite": self._overwrite, "verify": self._verify, **self._options}
+            self._writer = OwnerWriter(self._moving, report, **given)
         await self._run(database, self._writer.write(records))
 
     async def finish(self, database: Database) -> None:

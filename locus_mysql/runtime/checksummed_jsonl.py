@@ -54,12 +54,7 @@ Content: TypeAlias = Head | End | dict[str, Any]
 
 def checksummed(content: Mapping[str, Any]) -> bytes:
     """Return the line of an object, with its checksum and line feed."""
-    return checksummed_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
-
-
-def checksummed_text(text: bytes) -> bytes:
-    """Return the line of an object that is JSON text already."""
-    body = text[:-1]
+    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
     return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
 
 
@@ -68,13 +63,12 @@ def end_line(items: int) -> bytes:
     return checksummed({"end": {"items": items}})
 
 
-def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
+def content_of(line: bytes, number: int) -> Content:
     """Read a line.
 
     Args:
         line: The line, with its line feed.
         number: Its number in the file, counted from 1.
-        constants: Whether it may hold NaN and infinities, which JSON does not have.
 
     Raises:
         InvalidInput: It is damaged.
@@ -89,7 +83,7 @@ def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
             raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
         body += b"}"
     try:
-        exact: dict[str, Callable[[str], Any]] = {} if constants else {"parse_constant": _refused}
+        exact: dict[str, Callable[[str], Any]] = {"parse_constant": _refused}
         if _MAY_OVERFLOW.search(body):  # a number larger than any float would become an infinity
             exact["parse_float"] = _finite
         content = json.loads(body, **exact)  # type: ignore[arg-type]  # names of other options are not among these

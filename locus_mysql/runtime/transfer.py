@@ -124,10 +124,6 @@ class Source(Protocol):
     """Reads the records of a family as lines, in the order of their positions."""
 
     @property
-    def constants(self) -> bool:
-        """Return whether lines may hold NaN and infinities, which JSON does not have."""
-
-    @property
     def head(self) -> bytes:
         """Return the first line."""
 
@@ -147,10 +143,6 @@ class Source(Protocol):
 
 class Target(Protocol):
     """Writes records of a family."""
-
-    @property
-    def constants(self) -> bool:
-        """Return whether lines may hold NaN and infinities, which JSON does not have."""
 
     def read(self, content: Mapping[str, Any]) -> Any:
         """Return the record in a line, checked.

@@ -76,13 +76,11 @@ class ParsedPages(UnitSource[RecordPage]):
 
     Args:
         pages: The pages.
-        source: The source of their lines.
         target: The target.
     """
 
-    def __init__(self, pages: FamilyPages, source: Source, target: Target) -> None:
+    def __init__(self, pages: FamilyPages, target: Target) -> None:
         self._pages = pages
-        self._constants = source.constants
         self._target = target
 
     async def open(self) -> int:
@@ -94,7 +92,7 @@ class ParsedPages(UnitSource[RecordPage]):
         async for page in self._pages.units():
             records = []
             for line in page.records:
-                content = content_of(line, 2, constants=self._constants)
+                content = content_of(line, 2)
                 assert isinstance(content, dict)  # noqa: S101 - a source returns no first and last lines as records
                 records.append(self._target.read(content))
             yield RecordPage(records, page.last, page.damaged)
@@ -129,5 +127,5 @@ async def copy_family(
     if report.dry_run:
         report.copied = await pages.open()
         return report
-    parsed = ParsedPages(pages, source, target)
+    parsed = ParsedPages(pages, target)
     return await transfer(parsed, FamilyWriter(target, target_database), report, advance=advance)

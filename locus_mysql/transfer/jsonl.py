@@ -57,7 +57,7 @@ class LineWriter(UnitTarget[RecordPage]):
                     break
                 raise UsageError(f"{file.part} was left by another export, of other items. Remove it.")
             try:
-                content = content_of(line, number, constants=self._source.constants)
+                content = content_of(line, number)
                 if isinstance(content, End):
                     break
                 if isinstance(content, dict):
@@ -122,7 +122,7 @@ class LineReader(UnitSource[RecordPage]):
         for line in self._lines:
             self._number += 1
             with self._numbered():
-                content = content_of(line, self._number, constants=self.target.constants)
+                content = content_of(line, self._number)
                 if isinstance(content, End):
                     self._check_end(content)
                     yield page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -24,12 +25,13 @@ from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
 from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.families.memories.statements.filters import compile_filter
-from locus_mysql.families.memories.transfer import ItemSource
+from locus_mysql.families.registry import find_family
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
+from locus_mysql.records.moving import Moving
 from locus_mysql.runtime.database import Database
 from locus_mysql.working import SyncWorkingMemory
 
@@ -313,16 +315,21 @@ async def test_the_inspector_s_sessions_are_listed_once_under_deletes(make_confi
 # Reads of an export and of a copy
 
 
-async def test_an_export_of_memories_has_each_once_under_deletes(make_config: MakeConfig) -> None:
+async def test_an_export_of_memories_has_each_once_under_deletes(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Moving, "max_owners", 40)
     config = make_config(driver="pymysql")
     with SyncMemoryStore(config) as store:
         others = Others(lambda name: store.put(("n",), name, {"a": 1}), lambda name: store.delete(("n",), name))
         for name in others.names:
             store.put(("n",), name, {"a": 1})
-        source, after, listed = ItemSource(config, Range(b"")), None, list[str]()
+        transfer, after, listed = find_family("memories").transfer(config), None, list[str]()
+        assert transfer is not None
+        source = transfer.source()
         async with Database(config) as database:
             while (page := await source.page(database, after, 40)).last is not None:
-                listed += [json.loads(line)["key"] for line in page.records]
+                listed += [b64decode(json.loads(line)["owner"][1]["b"]).decode() for line in page.records]
                 after = page.last
                 others.act()
     others.assert_each_once(listed)

@@ -10,7 +10,7 @@ from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
 from ..inspection.item_records import Growth
-from .statements.tables import encrypted_columns, memory_schema
+from .statements.tables import memory_schema
 
 
 class MemoryFamily:
@@ -30,7 +30,9 @@ class MemoryFamily:
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
         """See `EncryptsColumns.encrypted_columns`."""
-        return encrypted_columns(config.table_prefix)
+        from .tables import tables_of
+
+        return tables_of(config).encrypted_columns()
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
@@ -40,9 +42,10 @@ class MemoryFamily:
 
     def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
-        from .transfer import ItemTransfer
+        from ...records.transfer import RowTransfer
+        from .tables import tables_of
 
-        return ItemTransfer(config)
+        return RowTransfer(tables_of(config), config)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""

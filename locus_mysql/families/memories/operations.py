@@ -12,9 +12,9 @@ from ...errors import InvalidInput
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
 from .arguments import check_count, searched_text
+from .embedded_items import EmbeddedItem, EmbeddedItems
 from .embedding import EmbedFunction, EmbedTexts, Procedure
 from .embedding_options import EmbeddingOptions
-from .moving import KeptItem, MovingOperations
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
@@ -73,7 +73,7 @@ class MemoryOperations:
         self.reading = ReadingOperations(config, self.sql)
         self.nearest = NearestOperations(self.sql, self.options.vector_cache_bytes, self.sealed, self.options.model)
         self.searching = SearchingOperations(self.reading, self.nearest)
-        self.moving = MovingOperations(config, self.sql)
+        self.embedded = EmbeddedItems(config, self.sql)
 
     @property
     def tenant(self) -> str:
@@ -379,7 +379,7 @@ class MemoryOperations:
             return
         missing = yield self.writing.items_without(self.tenant, self._keys(keys), model_number(self.options.model))
         for start in range(0, len(missing), EMBEDDED_AT_ONCE):
-            items = yield self.moving.kept(self.tenant, missing[start : start + EMBEDDED_AT_ONCE])
+            items = yield self.embedded.at(self.tenant, missing[start : start + EMBEDDED_AT_ONCE])
             yield from self._embed_items(self.tenant, items, EmbeddedPage())
 
     def embed_page(
@@ -394,7 +394,7 @@ class MemoryOperations:
             dry_run: Whether items are only counted.
         """
         where = Range(path_of((*self.root, *namespace), empty=True))
-        items = yield self.moving.page(tenant, where, after, EMBEDDED_AT_ONCE)
+        items = yield self.embedded.page(tenant, where, after, EMBEDDED_AT_ONCE)
         page = EmbeddedPage(examined=len(items), last=items[-1].key if len(items) == EMBEDDED_AT_ONCE else None)
         yield from self._embed_items(tenant, items, page, dry_run=dry_run)
         return page
@@ -410,14 +410,14 @@ class MemoryOperations:
         return self.encoder.texts_of(Put((), "", value, text=text, index=index))
 
     def _embed_items(
-        self, tenant: str, items: Sequence[KeptItem], page: EmbeddedPage, *, dry_run: bool = False
+        self, tenant: str, items: Sequence[EmbeddedItem], page: EmbeddedPage, *, dry_run: bool = False
     ) -> Procedure[None]:
         model, width = model_number(self.options.model), 4 * dims_needed(self.dims)
         texts: dict[ItemKey, list[str]] = {}
         for item in items:
-            if item.damage is not None:
+            if item.is_damaged:
                 page.damaged.append(item.key)
-            elif not item.vectors or any(one.model != model or len(one.raw) != width for one in item.vectors):
+            elif not item.embeddings or any(one != (model, width) for one in item.embeddings):
                 texts[item.key] = self._texts_in(item)
         stale = [item for item in items if texts.get(item.key)]
         if stale and not dry_run:
@@ -428,7 +428,7 @@ class MemoryOperations:
             page.embedded = len(stale)
         page.changed = len(stale) - page.embedded
 
-    def _texts_in(self, item: KeptItem) -> list[str]:
+    def _texts_in(self, item: EmbeddedItem) -> list[str]:
         row = item.row
         try:
             value, paths = json.loads(row.value), None if row.embed_paths is None else json.loads(row.embed_paths)

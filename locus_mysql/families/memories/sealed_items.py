@@ -54,10 +54,14 @@ class Title(NamedTuple):
     key: bytes
     number: int | None = None
 
-    def __str__(self) -> str:
+    @property
+    def place(self) -> str:
+        """The key and the namespace."""
         labels = tuple(self.path.decode(errors="replace").split("\0")[:-1])
-        name = f"{self.key.decode(errors='replace')!r} in {labels!r}"
-        return f"Item {name}" if self.number is None else f"Embedding {self.number} of item {name}"
+        return f"{self.key.decode(errors='replace')!r} in {labels!r}"
+
+    def __str__(self) -> str:
+        return f"Item {self.place}" if self.number is None else f"Embedding {self.number} of item {self.place}"
 
 
 class SealedItems:
@@ -119,11 +123,8 @@ class SealedItems:
             if digest is not None:
                 kind, pieces = _EMBEDDING_OF_TEXT, [digest, coded.embedding]
             sealed = sealing.seal(kind, pieces, "embedding", coded.model, number, key[1])
-            sign = SignRow(
-                *(owner_of(tenant, key[0]), key[1], number, int(expires)),
-                *(len(coded.embedding) // 4, coded.model, coded.sig),
-            )
-            rows.append((VectorRow(tenant, *key, number, coded.model, sealed), None if self.is_on else sign))
+            row = VectorRow(tenant, *key, number, coded.model, sealed)
+            rows.append((row, None if self.is_on else sign_row(row, coded, expires=expires)))
         return rows
 
     def open_embedding(self, tenant: str, row: ModelEmbeddingRow) -> tuple[bytes | None, bytes]:
@@ -161,6 +162,12 @@ class SealedItems:
         if damaged:
             DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
         return opened
+
+
+def sign_row(row: VectorRow, coded: Coded, *, expires: bool) -> SignRow:
+    """Return the row with the signs of an embedding."""
+    owner, dims = owner_of(row.tenant, row.path), len(coded.embedding) // 4
+    return SignRow(owner, row.key, row.number, int(expires), dims, row.model, coded.sig)
 
 
 def unchecked_embedding(stored: bytes) -> bytes:

@@ -14,14 +14,15 @@ from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...records import ledger
+from ...records.moving import plain
 from ...runtime.damaged_rows import readable
 from .namespaces import labels_of
 from .sealed_items import SealedItems
 from .statements import items as of_items
 from .statements import vectors as of_vectors
 from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
+from .statements.embedded import WholeItemRow
 from .statements.items import PutRow, SeenRow, touch
-from .statements.moving import KeptRow
 from .statements.vectors import remove_loose, replace_embeddings
 from .vectors.coding import Coded
 
@@ -179,14 +180,14 @@ class WritingOperations:
         having = {(row.path, row.key) for query in queries for row in results.rows(query)}
         return [key for key in keys if key not in having]
 
-    def replace_embeddings(self, tenant: str, items: Sequence[tuple[KeptRow, Vectors]]) -> Operation[int]:
+    def replace_embeddings(self, tenant: str, items: Sequence[tuple[WholeItemRow, Vectors]]) -> Operation[int]:
         """Replace the embeddings of items that were read; returns the number of items that were unchanged since.
 
         One round trip; if an item was changed, one for each, as only those that were changed are left alone.
         """
         token = Token(tenant, os.urandom(16))
         keys = [(row.path, row.key) for row, _ in items]
-        seen = [SeenRow(row.path, row.key, row.version, row.updated_at) for row, _ in items]
+        seen = [SeenRow(row.path, row.key, row.version, plain(row.updated_at)) for row, _ in items]
         rows = [
             embedding
             for row, vectors in items

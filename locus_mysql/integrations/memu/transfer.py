@@ -145,8 +145,6 @@ class MemuSource:
         where: Values of fields that records must have, as in memU's filters.
     """
 
-    constants = False
-
     def __init__(self, config: MySQLConfig, scope: Sequence[str], where: Mapping[str, str]) -> None:
         self._operations = MemuMoving(config, scope)
         asked = self._operations.typed(where)
@@ -218,8 +216,6 @@ class MemuTarget:
         config: The options, with the tenant.
         scope: The fields of the user model.
     """
-
-    constants = False
 
     def __init__(self, config: MySQLConfig, scope: Sequence[str]) -> None:
         self._operations = MemuMoving(config, scope)

@@ -53,40 +53,6 @@ def fill_graphs(config: MySQLConfig) -> None:
         saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1})
 
 
-def test_items_are_copied_to_another_tenant_and_again_nothing(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
-    family = "memories"
-    fill_memories(config)
-    command = ["copy", "--family", family, "--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme"]
-    code, output, _ = run(*command, "--dry-run")
-    assert code == 0
-    assert "to copy" in output.lower()
-    assert run(*command)[0] == 0
-    code, output, _ = run(*command)
-    assert code == 0
-    assert "already present" in output
-    exported = []
-    for tenant in ("default", "acme"):
-        file = tmp_path / tenant
-        assert run("export", str(file), "--family", family, "--tenant", tenant)[0] == 0
-        lines = [json.loads(line) for line in file.read_text().splitlines()]
-        exported.append([{k: v for k, v in line.items() if k not in ("tenant", "seq", "crc32")} for line in lines])
-    assert exported[0] == exported[1]
-
-
-def test_an_item_that_changed_between_two_copies_is_replaced_if_asked(config: MySQLConfig, run: Run) -> None:
-    fill_memories(config)
-    command = ["copy", "--family", "memories", "--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme"]
-    assert run(*command)[0] == 0
-    with SyncMemoryStore(config) as store, SyncMemoryStore(config.model_copy(update={"tenant": "acme"})) as copied:
-        store.put(("a",), "k", {"text": "black tea"})
-        code, _, errors = run(*command)
-        assert code == 1
-        assert "--overwrite replaces it" in errors
-        assert copied.get(("a",), "k") == {"text": "green tea"}
-        assert run(*command, "--overwrite")[0] == 0
-        assert copied.get(("a",), "k") == {"text": "black tea"}
-
-
 def test_overwrite_is_refused_where_checkpoints_are_copied(config: MySQLConfig, run: Run) -> None:
     sides = ["--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme", "--overwrite"]
     code, _, errors = run("copy", *sides)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ....dialect.resealing import SealedColumn
 from ....dialect.schema import Schema, Table
 from ....dialect.template import fill
 from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index
@@ -124,22 +123,4 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Parser = "d
         (*tables, ledger.table(names["ledger"])),
         (needed_index(names["items"], search_parser),) if search else (),
         encrypts=True,
-    )
-
-
-def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
-    """Return the encrypted columns: values and embeddings. There are no signs with encryption."""
-    names, key = table_names(table_prefix), ("tenant", "path", "item_key")
-    return (
-        SealedColumn(
-            *(names["items"], key, ("path",), ("item_key", "metadata"), "value", "value"),
-            seal="seal",
-            kind=JSON,
-            cleared=("search_text", "pending_text", "unindexed"),
-            is_text=True,
-        ),
-        SealedColumn(
-            *(names["vectors"], (*key, "number"), ("path",), ("model", "number", "item_key"), "embedding", "embedding"),
-            emptied=names["signs"],
-        ),
     )

@@ -6,7 +6,7 @@ For moving from PostgreSQL, SQLite or memory. Only the public methods of the oth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime
 
 from langgraph.store.base import BaseStore, InvalidNamespaceError, SearchItem
@@ -14,11 +14,10 @@ from langgraph.store.base import BaseStore, InvalidNamespaceError, SearchItem
 from ....config import MySQLConfig
 from ....errors import InvalidInput
 from ....families.memories.arguments import encode_value
-from ....families.memories.lines import default_text
-from ....families.memories.moving import KeptItem
 from ....families.memories.namespaces import encoded_key, path_of
-from ....families.memories.statements.moving import KeptRow
-from ....families.memories.transfer import ItemTarget
+from ....families.memories.tables import tables_of, words_of
+from ....records.moving import OwnerRecord
+from ....records.transfer import RowTarget
 from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time
 from ....runtime.transfer import RecordPage, TransferReport
@@ -65,13 +64,15 @@ async def copy_items(
         ```
     """
     report = TransferReport(NOUN) if report is None else report
-    items = StoreItems(source)
+    tables = tables_of(target)
+    items = StoreItems(source, tables.columns(tables.owner))
     if report.dry_run:
         async for page in items.units():
             report.copied += len(page.records)
         return report
     async with Database(target) as database:
-        return await transfer(items, FamilyWriter(ItemTarget(target), database), report, advance=advance)
+        goal = RowTarget(tables, target, overwrite=False, verify=True, advice="")
+        return await transfer(items, FamilyWriter(goal, database), report, advance=advance)
 
 
 class StoreItems(UnitSource[RecordPage]):
@@ -79,10 +80,12 @@ class StoreItems(UnitSource[RecordPage]):
 
     Args:
         store: The store.
+        columns: The columns of an item.
     """
 
-    def __init__(self, store: BaseStore) -> None:
+    def __init__(self, store: BaseStore, columns: Sequence[str]) -> None:
         self._store = store
+        self._columns = columns
 
     async def units(self) -> AsyncGenerator[RecordPage, None]:
         """Read the items, in pages."""
@@ -95,39 +98,34 @@ class StoreItems(UnitSource[RecordPage]):
                 continue
             items = [item for item in found if tuple(item.namespace) == namespace]  # without those below it
             for start in range(0, len(items), PAGE_ITEMS):
-                yield _page(items[start : start + PAGE_ITEMS])
+                yield self._page(items[start : start + PAGE_ITEMS])
 
+    def _page(self, items: list[SearchItem]) -> RecordPage:
+        page = RecordPage(last=items[-1].key)
+        for item in items:
+            try:
+                page.records.append(self._record(item))
+            except InvalidInput as error:
+                page.damaged.append(f"Item {item.key!r} in {item.namespace!r} cannot be stored here: {error}")
+        return page
 
-def _page(items: list[SearchItem]) -> RecordPage:
-    page = RecordPage(last=items[-1].key)
-    for item in items:
-        try:
-            page.records.append(_kept(item))
-        except InvalidInput as error:
-            page.damaged.append(f"Item {item.key!r} in {item.namespace!r} cannot be stored here: {error}")
-    return page
+    def _record(self, item: SearchItem) -> OwnerRecord:
+        """Return an item of a store as one of this package's.
 
-
-def _kept(item: SearchItem) -> KeptItem:
-    """Return an item of a store as one of this package's.
-
-    Raises:
-        InvalidInput: It cannot be stored.
-    """
-    return KeptItem(
-        KeptRow(
-            path=path_of(tuple(item.namespace)),
-            key=encoded_key(item.key),
-            value=encode_value(item.value),
-            metadata=None,
-            version=1,
-            ttl_us=None,
-            text=default_text(item.value),
-            created_at=_utc_text(item.created_at),
-            updated_at=_utc_text(item.updated_at),
-            expires_at=None,
-        )
-    )
+        Raises:
+            InvalidInput: It cannot be stored.
+        """
+        value = encode_value(item.value)
+        row = {
+            "path": path_of(tuple(item.namespace)),
+            "item_key": encoded_key(item.key),
+            "value": value,
+            "version": 1,
+            "created_at": _utc_text(item.created_at),
+            "updated_at": _utc_text(item.updated_at),
+            **words_of(value),
+        }
+        return OwnerRecord(tuple(row.get(one) for one in self._columns))
 
 
 def _utc_text(time: datetime | None) -> str:

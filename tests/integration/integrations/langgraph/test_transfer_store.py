@@ -11,9 +11,10 @@ from langgraph.store.mysql.pymysql import PyMySQLStore
 from locus_mysql import MySQLConfig
 from locus_mysql.cli.main import main
 from locus_mysql.errors import Unavailable
-from locus_mysql.families.memories.transfer import ItemTarget
 from locus_mysql.integrations.langgraph import MySQLStore, copy_items
 from locus_mysql.integrations.langgraph.transfer import stores
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.transfer import RowTarget
 from locus_mysql.runtime.transfer import TransferReport
 
 from ...cli.test_main import dsn_of
@@ -68,10 +69,10 @@ async def test_items_are_copied_as_they_are_with_their_times(
     assert str(dry) == f"To copy: {COUNT} items."
     summary = await copy_items(source, target, TransferReport("item"))
     assert summary.complete
-    assert str(summary) == f"Copied {COUNT} items."
+    assert str(summary) == f"Copied {COUNT} items, {COUNT} identical on both sides."
     assert_all_there(source, make_config(driver="pymysql"))
     again = await copy_items(source, target, TransferReport("item"))
-    assert str(again) == f"Copied 0 items, {COUNT} already present."
+    assert str(again) == f"Copied 0 items, {COUNT} already present, {COUNT} identical on both sides."
 
 
 async def test_an_import_resumes_where_it_stopped_and_leaves_later_items_alone(
@@ -80,7 +81,8 @@ async def test_an_import_resumes_where_it_stopped_and_leaves_later_items_alone(
     _, source = published
     target = make_config(driver="pymysql")
     monkeypatch.setattr(stores, "PAGE_ITEMS", 2)
-    write, calls = ItemTarget.write, []
+    monkeypatch.setattr(Moving, "max_rows", 2)
+    write, calls = RowTarget.write, []
 
     async def stopping(*arguments: Any) -> None:
         calls.append(1)
@@ -89,18 +91,18 @@ async def test_an_import_resumes_where_it_stopped_and_leaves_later_items_alone(
         await write(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ItemTarget, "write", stopping)
+        patched.setattr(RowTarget, "write", stopping)
         with pytest.raises(Unavailable):
             await copy_items(source, target, TransferReport("item"))
     summary = await copy_items(source, target, TransferReport("item"))
-    assert (summary.copied, summary.present) == (COUNT - 6, 6)
+    assert (summary.copied, summary.present) == (COUNT - 4, 4)  # the last ones waited for the next page
     assert_all_there(source, target)
     with MySQLStore(target) as store:
         store.put(("users", "ada"), "k0", {"text": "mine"})
         reported: list[str] = []
         summary = await copy_items(source, target, TransferReport("item", notify=reported.append))
         assert not summary.complete
-        assert str(summary) == (f"Copied 0 items, {COUNT - 1} already present, 1 different in the target.")
+        assert (summary.copied, summary.present, summary.differing) == (0, COUNT - 1, 1)
         assert reported == ["Item 'k0' in ('users', 'ada') differs in the tables."]
         item = store.get(("users", "ada"), "k0")
         assert item is not None
@@ -119,7 +121,7 @@ async def test_items_that_cannot_be_stored_are_reported(
     reported: list[str] = []
     summary = await copy_items(source, make_config(driver="pymysql"), TransferReport("item", notify=reported.append))
     assert not summary.complete
-    assert str(summary) == f"Copied {COUNT + 1} items, 3 left out."
+    assert (summary.copied, summary.left_out) == (COUNT + 1, 3)
     assert len(reported) == 3
     assert all("cannot be" in one for one in reported)
     again = await copy_items(source, make_config(driver="pymysql"), TransferReport("item"))
@@ -136,7 +138,7 @@ def test_the_command_copies(
     assert main([*command, "--dry-run"]) == 0
     assert f"To copy: {COUNT} items." in capsys.readouterr().out
     assert main([*command, "--tenant", "acme"]) == 0
-    assert f"Copied {COUNT} items." in capsys.readouterr().out
+    assert f"Copied {COUNT} items, {COUNT} identical on both sides." in capsys.readouterr().out
     with MySQLStore(target.model_copy(update={"tenant": "acme"})) as store:
         assert store.get(("users", "ada"), "k1") is not None
         store.put(("users", "ada"), "k1", {})

@@ -18,7 +18,8 @@ from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
-from ...families.memories.test_transfer import killed, lines_of
+from ...families.memories.test_transfer import lines_of
+from ...killed_commands import killed
 
 pytestmark = pytest.mark.slow
 
