@@ -268,7 +268,7 @@ def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, opti
         raise UsageError("LangGraph's savers cannot select threads by --pattern. Name them with --thread.")
     config = config_of_side(target, options[1], arguments.tenant)
     items = arguments.family is not None
-    if items and arguments.family != "memories":
+    if items and arguments.family != stores.FAMILY:
         raise UsageError(
             "From LangGraph's packages, threads are copied, or with --family memories the items of a store."
         )

@@ -9,9 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
-from ...records.copying import copy_thread
 from ...records.ledger import FIND, RECORD
-from ...records.moving import Moving
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
@@ -24,7 +22,6 @@ from .statements import ledger, moving, removing, threads
 from .statements.moving import SequencedRow, WholeRow
 from .statements.saving import NewRow
 from .statements.tables import Kind
-from .tables import tables
 from .thread_cache import ThreadKey
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
@@ -61,6 +58,11 @@ class WholeThreads:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
         try:
             if self._context.sealing.is_on:
+                # A store needs these modules for this only.
+                from ...records.copying import copy_thread
+                from ...records.moving import Moving
+                from .tables import tables
+
                 config = self._context.config.model_copy(update={"tenant": tenant})
                 kind = cast("Kind", self._sql.schema.family)
                 rows = Moving(

@@ -14,6 +14,7 @@ from langgraph.store.base import BaseStore, InvalidNamespaceError, SearchItem
 from ....config import MySQLConfig
 from ....errors import InvalidInput
 from ....families.memories.arguments import encode_value
+from ....families.memories.family import MEMORIES
 from ....families.memories.namespaces import encoded_key, path_of
 from ....families.memories.tables import tables_of, words_of
 from ....records.moving import OwnerRecord
@@ -27,6 +28,9 @@ from ....transfer.family_pages import FamilyWriter
 #: A limit above the number of namespaces, or of items of a namespace, in any store. Stores page by offsets, in an order
 #: that changes with every write, so pages could miss items.
 ALL = 1_000_000_000
+
+#: The family that keeps the items of a store.
+FAMILY = MEMORIES.name
 
 #: What the records of a store are called in reports.
 NOUN = "item"
