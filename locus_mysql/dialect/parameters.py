@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 from .statement import Param
 
 _GROUP = re.compile(r"\[(\w+): ((?:[^\[\]]|\[\w*\])*)\]")
+#: Indentation, which need not be sent.
+_INDENT = re.compile(r"\n +")
+
 _NAME = re.compile(r"(?<![\w:]):([a-z]\w*)")
 
 #: The names of parameters in order; the fields of a group of rows under its name.
@@ -31,7 +34,8 @@ class Shape(NamedTuple):
 
 
 def place_parameters(text: str, shapes: Sequence[Shape]) -> tuple[str, Plan]:
-    """Return a text with ``%s`` in the place of each parameter's name, and their names."""
+    """Return a text with ``%s`` in the place of each parameter's name and without indentation, and the names."""
+    text = _INDENT.sub("\n", text)
     lists = {shape.name: shape for shape in shapes}
     plan: list[str | tuple[str, tuple[str, ...]]] = []
 
