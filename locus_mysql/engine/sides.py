@@ -20,6 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..config import ConnectionOptions
+from ..drivers.interface import WATCH
 from .commands import CommandGenerator
 from .connection_slots import AwaitedSlots, BlockingSlots, Slots
 from .loops import run_awaited, run_blocking
@@ -78,8 +79,12 @@ class BlockingSide:
         def run() -> None:
             run_blocking(steps())
 
+        # A function that returns the password may read the caller's context. The caller's watch is not for this thread,
+        # which may go on after the call has ended.
+        context = copy_context()
+        context.run(WATCH.set, None)
         try:
-            threading.Thread(target=copy_context().run, args=(run,), name="locus-mysql opening", daemon=True).start()
+            threading.Thread(target=context.run, args=(run,), name="locus-mysql opening", daemon=True).start()
         except RuntimeError:  # no more threads can be started
             run()
 
