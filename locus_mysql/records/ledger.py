@@ -52,11 +52,6 @@ RECORD_AFFECTED = SQL("""
 INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (:tenant, :token, {AFFECTED}, UTC_TIMESTAMP(6))
 """)
 
-#: Records the token of a write with an outcome that the client knows.
-RECORD_KNOWN = SQL("""
-INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (:tenant, :token, :outcome, UTC_TIMESTAMP(6))
-""")
-
 #: The outcome of a write: one row if its token is in the ledger, else none.
 FIND = Select("SELECT l.outcome FROM {ledger} l WHERE l.tenant = :tenant AND l.token = :token", OutcomeRow)
 

@@ -216,11 +216,6 @@ class _Elements:
         return min((self._index.get(leaf, ()) for leaf in set(_leaves(candidate))), key=len)
 
 
-def same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
-    return bool(canonical(one) == canonical(other))
-
-
 def canonical(value: Any) -> Any:
     """Return a form that compares equal exactly for equal JSON values: booleans differ from numbers, 1.0 is 1."""
     if isinstance(value, bool):

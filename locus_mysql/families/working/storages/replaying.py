@@ -83,7 +83,7 @@ class Replayer:
         self.offline: dict[calls.Address, SessionState] = {}
         #: Queued writes of all sessions, and their bytes.
         self.entries = self.size_bytes = 0
-        #: The primary's clock is ahead of this machine's by at least and at most so many microseconds, by its stamps.
+        #: The least and the most microseconds by which the primary's clock is ahead of this machine's, by its stamps.
         self._ahead_us: tuple[int, int] | None = None
 
     def flush(self) -> StepGenerator[int]:
