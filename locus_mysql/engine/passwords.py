@@ -9,13 +9,12 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ..background_loop import result_of
+from ..background_loop import in_thread, result_of
 from ..drivers.interface import Driver, DriverError, ServerError
 from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
 from ..options import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from .commands import AskPassword, CommandGenerator, Connect, Connection, StartServer
-from .threads import in_thread
 
 #: The server's error for a wrong password.
 _ACCESS_DENIED = 1045

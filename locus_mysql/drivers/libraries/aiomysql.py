@@ -6,10 +6,9 @@ from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..login import imported_once
 from ..wire.awaited import AsyncAdapter
-from .pymysql import PyMySQLConnection
+from .pymysql import CLIENT_MULTI_STATEMENTS, PyMySQLConnection, after_login, before_login
 
 
 class AiomysqlConnection(AsyncAdapter):

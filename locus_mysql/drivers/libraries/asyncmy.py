@@ -7,9 +7,9 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..login import imported_once
 from ..wire.awaited import AsyncAdapter
+from .pymysql import CLIENT_MULTI_STATEMENTS, after_login, before_login
 
 #: The longest time-out that asyncmy takes, in seconds: `AsyncAdapter` limits connecting.
 _NEVER_S = 31_536_000

@@ -18,17 +18,17 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.unencrypted_login import (
+from ..login import (
     CACHING_SHA2,
     FULL_LOGIN,
     REQUEST_PUBLIC_KEY,
     encrypt_password,
+    imported_once,
 )
 from ..wire.adapter import Adapter
 from ..wire.awaited import AsyncAdapter
 from ..wire.blocking import SyncAdapter
-from ..wire.deadlines import connect
+from ..wire.sockets import connect
 
 #: If this capability were set, each query would have to begin with its attributes; `protocol_commands.query` sends
 #: none.

@@ -1,4 +1,8 @@
-"""PyMySQL: blocking; its asynchronous side runs each connection in a thread of its own."""
+"""PyMySQL: blocking; its asynchronous side runs each connection in a thread of its own.
+
+aiomysql and asyncmy are asynchronous ports of PyMySQL, and share `before_login` and `after_login`. The attributes that
+begin with an underscore are not public; they are what the library calls before and during the login.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..login import imported_once
+from ..wire.adapter import Adapter
 from ..wire.blocking import SyncAdapter
-from ..wire.deadlines import connect
+from ..wire.sockets import connect
 from ..wire.threaded import ThreadedConnection
+
+CLIENT_SSL = 1 << 11
+CLIENT_MULTI_STATEMENTS = 1 << 16
 
 
 class PyMySQLConnection(SyncAdapter):
@@ -69,3 +76,32 @@ class PyMySQLDriver:
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
         """See `interface.Driver.connect_async`."""
         return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)
+
+
+def before_login(library: Any, adapter: Adapter) -> None:
+    """Let the adapter check the server after its greeting, and each authentication plugin that it asks for.
+
+    Args:
+        library: The library's connection, not connected yet.
+        adapter: May raise, which ends the attempt before anything was sent.
+    """
+    log_in = library._request_authentication
+    answer = library._process_auth
+
+    def checked_login() -> Any:
+        adapter.check_greeting(library.server_version, bool(library.server_capabilities & CLIENT_SSL))
+        adapter.check_login(getattr(library, "_server_auth_plugin", ""))  # aiomysql: what the greeting proposes
+        return log_in()
+
+    def checked_answer(plugin: bytes, *request: Any) -> Any:  # PyMySQL 1.2.4 passes one argument more
+        adapter.check_login(plugin.decode("latin-1"))
+        return answer(plugin, *request)
+
+    library._request_authentication = checked_login
+    library._process_auth = checked_answer
+
+
+def after_login(library: Any) -> None:
+    """Remove the hooks, which would prevent the connection from being freed at once."""
+    library.__dict__.pop("_request_authentication", None)
+    library.__dict__.pop("_process_auth", None)

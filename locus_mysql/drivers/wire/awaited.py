@@ -13,7 +13,7 @@ from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
 from ..interface import ConnectionLost, Result, Traffic
-from ..login.tls import NoTLSOffered, no_tls, tls_attempts, tls_context
+from ..login import NoTLSOffered, no_tls, tls_attempts, tls_context
 from . import session
 from .adapter import Adapter, as_loss
 from .literals import PING, QUIT, Command, query

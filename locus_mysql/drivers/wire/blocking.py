@@ -11,13 +11,12 @@ from typing import Self
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..interface import WATCH, Result
-from ..login.tls import NoTLSOffered, no_tls, tls_attempts
+from ..login import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
-from .deadlines import BoundedSocket
 from .literals import PING, QUIT, Command, query
 from .results import ErrorPacket, ReceiveBuffer, ResultReader, why_unexpected
-from .sockets import guard_at_fork, shut, unread_check
+from .sockets import BoundedSocket, guard_at_fork, shut, unread_check
 
 #: Maximum number of bytes read of unsolicited data.
 _PIECE_BYTES = 65_536

@@ -133,7 +133,7 @@ class Cluster:
         """Return the watch of a pool's calls."""
         watch = self._watches.get(pool)
         if watch is None:
-            watch = self._watches.setdefault(pool, pool.side.watch(partial(self.look_for_another, ref(pool))))
+            watch = self._watches.setdefault(pool, Watch(pool.side, partial(self.look_for_another, ref(pool))))
         return watch
 
     def look_for_another(self, reference: ref[Pool], silent: ServerConnection) -> CommandGenerator[None]:
@@ -142,7 +142,7 @@ class Cluster:
         if pool is None or not (yield from self.is_replaced(silent.endpoint)):
             return
         abort_all(pool.outdate())
-        for one in self.watch(pool).calls.waiting():
+        for one in self.watch(pool).waiting():
             if one.endpoint == silent.endpoint:
                 pool.side.end_call(one.connection)
 

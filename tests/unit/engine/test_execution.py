@@ -21,9 +21,9 @@ from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine import execution, loops
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
+from locus_mysql.engine.group_commit import BEGIN, COMMIT, ROLLBACK
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.engine.retry import Retry
-from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
 from locus_mysql.errors import ReadOnlyServer, SchemaMismatch, SetupError, Unavailable
 
 from .scripted import Driver, result_of

@@ -281,7 +281,7 @@ async def connected(awaited: bool) -> tuple[Servers, list[Any]]:
 
 async def test_calls_on_one_of_several_servers_are_watched_and_pings_are_as_well(awaited: bool) -> None:
     servers, (lent, *_) = await connected(awaited)
-    calls, seen = servers.servers.watch(servers.pool).calls, []
+    calls, seen = servers.servers.watch(servers.pool), []
     servers.kinds[A] = {}
     servers.driver.answers = lambda *_: seen.append(calls.waiting()) or [Result(), Result()]
     await servers.run(lent.execute((SELECT,)))
@@ -305,7 +305,7 @@ async def test_a_call_that_cannot_be_watched_is_not_sent(awaited: bool, monkeypa
 
 async def test_a_silent_server_is_left_once_another_one_is_the_primary(awaited: bool) -> None:
     servers, (silent, waiting, idle) = await connected(awaited)
-    calls = servers.servers.watch(servers.pool).calls
+    calls = servers.servers.watch(servers.pool)
     await servers.run(give_back(servers.pool, idle))
     for one in (silent, waiting):
         calls.begin(one)

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from locus_mysql.drivers.login.imports import imported_once
+from locus_mysql.drivers.login import imported_once
 
 #: Two threads import a library's modules in different orders; each module takes a while to find, so they meet.
 _BOTH_SIDES = """

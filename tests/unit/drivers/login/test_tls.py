@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.login.tls import tls_context
+from locus_mysql.drivers.login import tls_context
 from locus_mysql.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from locus_mysql.drivers.login.unencrypted_login import encrypt_password
+from locus_mysql.drivers.login import encrypt_password
 
 
 @pytest.mark.parametrize("password", ["", "x", "pä😀", "a password longer than the twenty bytes of a nonce"])
