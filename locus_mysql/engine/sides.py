@@ -41,7 +41,7 @@ class Side(Protocol):
         """Return the slots of the pool."""
 
     def start(self, work: Work) -> None:
-        """Run steps that open a connection, beside the call that waits for it. Never waits."""
+        """Run steps that open connections, beside the users of the pool. Never waits."""
 
     def stop(self) -> None:
         """End such steps, if that needs no waiting."""

@@ -24,7 +24,7 @@ class PyMySQLConnection(SyncAdapter):
     """A connection of PyMySQL."""
 
     def log_in(self) -> None:
-        """See `SyncAdapter.log_in`."""
+        """Log in with the library, on a socket with a deadline."""
         config, endpoint = self.config, self.endpoint
         self.library = _connection_class()(
             host=endpoint.host,
@@ -48,12 +48,12 @@ class PyMySQLConnection(SyncAdapter):
         after_login(self.library)
 
     def discard(self) -> None:
-        """See `SyncAdapter.discard`."""
+        """Detach the library, so that it cleans up nothing."""
         if self.library is not None:
             self.library._force_close()
 
     def socket(self) -> Any:
-        """See `Adapter.socket`."""
+        """Return the library's socket; None while there is none."""
         return None if self.library is None else self.library._sock
 
 
@@ -70,11 +70,11 @@ class PyMySQLDriver:
     name = "pymysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """See `interface.Driver.connect`."""
+        """Open a connection for a thread."""
         return PyMySQLConnection.open(config, endpoint)
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `interface.Driver.connect_async`."""
+        """Open a connection for a task."""
         return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)
 
 

@@ -70,7 +70,7 @@ class Adapter(ABC):
 
     @property
     def supports_group_commit(self) -> bool:
-        """See `interface.SyncConnection`."""
+        """Return whether writes of several calls may be sent in one transaction."""
         return self.variant is None or self.variant.supports_group_commit
 
     def check_login(self, plugin: str) -> None:

@@ -77,7 +77,7 @@ class SyncAdapter(Adapter):
         raise no_tls(config, endpoint)
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `interface.SyncConnection.execute`."""
+        """Send the statements in one packet, and return a result for each."""
         packets = self.packets(statements)
         try:
             results = self._send_each(packets, monotonic() + self.limit_s)
@@ -89,7 +89,7 @@ class SyncAdapter(Adapter):
         return self.check_results(statements, results)
 
     def ping(self) -> None:
-        """See `interface.SyncConnection.ping`."""
+        """Raise `ConnectionLost` if the server does not answer."""
         try:
             self.packets(())
             self.check_pong(self._call(PING, monotonic() + self.limit_s))
@@ -98,7 +98,7 @@ class SyncAdapter(Adapter):
             raise as_loss(error, self.endpoint) from None
 
     def close(self) -> None:
-        """See `interface.SyncConnection.close`."""
+        """Send COM_QUIT and close; never raises."""
         if not self.closed:
             self.closed = True
             with suppress(Exception):
@@ -107,7 +107,7 @@ class SyncAdapter(Adapter):
         self.abort()
 
     def abort(self) -> None:
-        """See `interface.SyncConnection.abort`."""
+        """Drop the socket at once; never raises, never waits."""
         self.closed = True
         shut(self.socket())
         with suppress(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..commands import CommandGenerator
@@ -32,7 +33,7 @@ class Watch:
 
     Args:
         side: The pool's, which runs the inspections.
-        on_suspect: Run at each inspection while a connection waits too long.
+        on_suspect: Run again and again, once at a time, while a connection waits too long.
         clock: A monotonic clock, in seconds.
     """
 
@@ -42,7 +43,7 @@ class Watch:
         self._clock = clock
         self._began: dict[int, tuple[ServerConnection, float]] = {}
         self._lock = threading.Lock()
-        self._is_scheduled = False
+        self._is_scheduled = self._is_handling = False
 
     def begin(self, connection: ServerConnection) -> None:
         """Record that a call on the connection begins."""
@@ -59,18 +60,24 @@ class Watch:
         return [connection for connection, _ in list(self._began.values())]
 
     def inspect(self) -> CommandGenerator[None]:
-        """Handle a connection that has waited too long; inspect again later if there are calls."""
-        try:
-            since = self._clock() - SUSPICION_S
-            suspects = (connection for connection, began in list(self._began.values()) if began < since)
-            suspect = next(suspects, None)
-            if suspect is not None:
-                yield from self._on_suspect(suspect)
-        finally:
-            with self._lock:
-                self._is_scheduled = False
+        """Handle a connection that has waited too long, beside other work; inspect again later if there are calls."""
+        yield from ()  # nothing here waits
+        with self._lock:
+            self._is_scheduled = False
+        since = self._clock() - SUSPICION_S
+        suspects = (connection for connection, began in list(self._began.values()) if began < since)
+        suspect = next(suspects, None)
+        if suspect is not None and not self._is_handling:
+            self._is_handling = True
+            self._side.start(partial(self._handle, suspect))
         if self._began:
             self._schedule()
+
+    def _handle(self, suspect: ServerConnection) -> CommandGenerator[None]:
+        try:
+            yield from self._on_suspect(suspect)
+        finally:
+            self._is_handling = False
 
     def _schedule(self) -> None:
         with self._lock:
