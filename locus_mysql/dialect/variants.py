@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .parameters import Plan, params_of, place_parameters
 from .statement import Query, Statement, column_types
-from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
+from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Plan, Text, fill, params_of, place_parameters
 
 #: The error of a duplicate key, the key in its message, and the table in a statement that writes.
 _DUPLICATE = 1062

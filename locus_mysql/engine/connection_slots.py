@@ -98,7 +98,7 @@ class _Taken:
         self.taken: set[ref[Slot]] = set()
 
     def take(self, slot: Slot) -> bool:
-        """See `Slots.take`."""
+        """Take a slot, with an idle connection or, if no user has one, to open one."""
         taken, idle = self.taken, self._idle
         if len(taken) >= self._size or (taken and not idle):
             return False
@@ -109,7 +109,7 @@ class _Taken:
         return True
 
     def take_to_open(self) -> Slot | None:
-        """See `Slots.take_to_open`."""
+        """Take a slot in which a connection is opened for a user that waits; None if none is free."""
         if len(self.taken) >= self._size:
             return None
         slot = Slot()
@@ -137,7 +137,7 @@ class BlockingSlots(_Taken):
         self.waiters: dict[ref[threading.Lock], ref[Slot]] = {}
 
     def wait(self, slot: Slot) -> None:
-        """See `Slots.wait`.
+        """Wait for a slot, or for the outcome of the slot's write.
 
         It does not use `threading.Condition`, which may keep the lock when a signal interrupts it.
         """
@@ -171,7 +171,7 @@ class BlockingSlots(_Taken):
         return False
 
     def gather(self, group: CommitGroup) -> None:
-        """See `Slots.gather`."""
+        """Add writes of waiting users to a group."""
         for waiting, its_slot in list(islice(self.waiters.items(), MAX_EXAMINED)):
             gate, other = waiting(), its_slot()
             if gate is None or other is None or other.write is None or not gate.locked():
@@ -182,7 +182,7 @@ class BlockingSlots(_Taken):
                 return
 
     def wake(self) -> None:
-        """See `Slots.wake`."""
+        """Wake the user that has waited the longest."""
         first = next(iter(self.waiters), None)
         gate = None if first is None else first()
         if first is not None and gate is not None:
@@ -190,7 +190,7 @@ class BlockingSlots(_Taken):
             _open(gate)
 
     def fail_first(self, error: Exception) -> None:
-        """See `Slots.fail_first`."""
+        """Let the user that has waited the longest fail, unless others have connections."""
         if self._any_lent():
             return
         slot = next((slot for its_slot in self.waiters.values() if (slot := its_slot()) is not None), None)
@@ -213,13 +213,13 @@ class _Waiter(NamedTuple):
     limit: asyncio.Timeout
 
     @property
-    def gone(self) -> bool:
+    def has_left(self) -> bool:
         """Return whether the task no longer waits."""
         return self.woken.done() or self.woken.get_loop().is_closed()
 
     def wake(self) -> None:
         """Wake the task, if it still waits."""
-        if not self.gone:
+        if not self.has_left:
             self.woken.set_result(None)
 
 
@@ -238,7 +238,7 @@ class AwaitedSlots(_Taken):
         self._recheck: asyncio.TimerHandle | None = None
 
     async def wait(self, slot: Slot) -> None:
-        """See `Slots.wait`."""
+        """Wait for a slot, or for the outcome of the slot's write."""
         if self.take(slot):
             return
         loop = asyncio.get_running_loop()
@@ -260,30 +260,30 @@ class AwaitedSlots(_Taken):
             raise slot.error
 
     def gather(self, group: CommitGroup) -> None:
-        """See `Slots.gather`."""
+        """Add writes of waiting users to a group."""
         for waiter in list(islice(self.waiters, MAX_EXAMINED)):
             other = waiter.slot.write
-            if other is not None and not waiter.gone and group.add(other, waiter.wake):
+            if other is not None and not waiter.has_left and group.add(other, waiter.wake):
                 waiter.limit.reschedule(None)
                 self.waiters.remove(waiter)
             if group.full:
                 return
 
     def wake(self) -> None:
-        """See `Slots.wake`: give it a slot."""
+        """Wake the user that has waited the longest."""
         while self.waiters:
             waiter = self.waiters[0]
-            if not waiter.gone:
+            if not waiter.has_left:
                 if ref(waiter.slot) not in self.taken and not self.take(waiter.slot):
                     return
                 waiter.wake()
             self.waiters.popleft()
 
     def fail_first(self, error: Exception) -> None:
-        """See `Slots.fail_first`."""
+        """Let the user that has waited the longest fail, unless others have connections."""
         if self._any_lent():
             return
-        waiter = next((waiter for waiter in self.waiters if not waiter.gone), None)
+        waiter = next((waiter for waiter in self.waiters if not waiter.has_left), None)
         if waiter is not None:
             waiter.slot.error = error
             self.waiters.remove(waiter)
