@@ -123,10 +123,11 @@ class Sessions:
 
 
 def _checkpoint(seals: Seals, row: CheckpointRow) -> dict[str, Any]:
+    checkpoint = seals.checkpoint(row)
     return {
         "checkpoint_id": row.checkpoint_id,
-        "label": row.label if seals.checkpoint(row).damage is None else DAMAGED,
-        "created_at": aware(row.created_at),
+        "label": row.label if checkpoint.damage is None else DAMAGED,
+        "created_at": checkpoint.info.created_at,
         "variables": row.variables,
         "notes": row.notes,
         "size_bytes": row.size_bytes,
