@@ -280,7 +280,8 @@ SEVERAL = f"{_CHOSEN} AND c.hidden = 0{{conditions}}\n ORDER BY c.seq DESC\n LIM
 
 #: {conditions}, by the name of their parameter. ``before`` is the key of a checkpoint: those stored before it, none if
 #: it does not exist; ``before_any`` is the id of one of any namespace. MySQL makes these joins, which report a kill:
-#: see docs/design/writes.md. LangGraph compares ids, which contain the client's time, even with those of other namespaces.
+#: see docs/design/writes.md. LangGraph compares ids, which contain the client's time, even with those of other
+#: namespaces.
 CONDITIONS = {
     "ns_key": "\n   AND c.ns_key = :ns_key",
     "checkpoint_id": "\n   AND c.checkpoint_id = :checkpoint_id",
