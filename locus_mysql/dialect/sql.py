@@ -22,7 +22,17 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 from .statement import Param, Query, R, Statement
-from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Plan, Shape, Text, fill, params_of, place_parameters, shape_of
+from .template import (
+    TEXT_LIMIT_CHARACTERS,
+    TEXTS_LIMIT,
+    ParameterNames,
+    Shape,
+    Text,
+    fill,
+    params_of,
+    place_parameters,
+    shape_of,
+)
 from .variants import OCEANBASE
 
 if TYPE_CHECKING:
@@ -44,7 +54,7 @@ class Compiled(NamedTuple):
     """
 
     text: Text
-    plan: Plan
+    plan: ParameterNames
     single: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None
 
 

@@ -73,7 +73,7 @@ _INDENT = re.compile(r"\n +")
 _NAME = re.compile(r"(?<![\w:]):([a-z]\w*)")
 
 #: The names of parameters in order; the fields of a group of rows under its name.
-Plan: TypeAlias = tuple["str | tuple[str, tuple[str, ...]]", ...]
+ParameterNames: TypeAlias = tuple["str | tuple[str, tuple[str, ...]]", ...]
 
 
 class Shape(NamedTuple):
@@ -90,7 +90,7 @@ class Shape(NamedTuple):
     width: int
 
 
-def place_parameters(text: str, shapes: Sequence[Shape]) -> tuple[str, Plan]:
+def place_parameters(text: str, shapes: Sequence[Shape]) -> tuple[str, ParameterNames]:
     """Return a text with ``%s`` in the place of each parameter's name and without indentation, and the names."""
     text = _INDENT.sub("\n", text)
     lists = {shape.name: shape for shape in shapes}
@@ -113,7 +113,7 @@ def place_parameters(text: str, shapes: Sequence[Shape]) -> tuple[str, Plan]:
     return "".join((*done, _NAME.sub(place, text[end:]))), tuple(plan)
 
 
-def params_of(plan: Plan, values: Mapping[str, Any]) -> tuple[Param, ...]:
+def params_of(plan: ParameterNames, values: Mapping[str, Any]) -> tuple[Param, ...]:
     """Return the parameters of a statement in their order.
 
     Raises:

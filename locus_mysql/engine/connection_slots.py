@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Sized
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from ..config import ConnectionOptions
@@ -48,53 +49,22 @@ class Slot:
     error: Exception | None = None
 
 
-class Slots(Protocol):
-    """The slots of one pool. Except for `wait`, its methods are called with the pool's lock held."""
-
-    #: The slots that are taken.
-    taken: set[ref[Slot]]
-
-    @property
-    def waiters(self) -> Sized:
-        """The users that wait for a connection."""
-
-    def take(self, slot: Slot) -> bool:
-        """Take a slot, with an idle connection or, if no user has one, to open one."""
-
-    def take_to_open(self) -> Slot | None:
-        """Take a slot in which a connection is opened for a user that waits; None if none is free."""
-
-    def wait(self, slot: Slot) -> Awaitable[None] | None:
-        """Take a slot as soon as `take` can: blocks, or returns an awaitable.
-
-        It also ends, without a slot, when the outcome of the slot's write is set, as another call has sent it.
-
-        Raises:
-            PoolTimeout: No connection became free in time, and no other call took the write.
-            DriverError: None could be opened.
-        """
-
-    def gather(self, group: CommitGroup) -> None:
-        """Add writes of waiting users to a group, those that have waited the longest first."""
-
-    def wake(self) -> None:
-        """Let the user that has waited the longest take a slot, if it can."""
-
-    def fail_first(self, error: Exception) -> None:
-        """Let the user that has waited the longest fail, as none could be opened, unless others have connections."""
-
-
-class _Taken:
-    """The slots that are taken.
+class Slots(ABC):
+    """The slots of one pool. Except for `wait`, its methods are called with the pool's lock held.
 
     Args:
-        size: The maximum number of slots.
+        config: Has their number, and the longest wait for a connection.
         idle: The pool's idle connections.
     """
 
-    def __init__(self, size: int, idle: list[ServerConnection]) -> None:
-        self._size = size
+    #: The users that wait for a connection.
+    waiters: Sized
+
+    def __init__(self, config: ConnectionOptions, idle: list[ServerConnection]) -> None:
+        self._config = config
+        self._size = config.pool_size
         self._idle = idle
+        #: The slots that are taken.
         self.taken: set[ref[Slot]] = set()
 
     def take(self, slot: Slot) -> bool:
@@ -116,11 +86,34 @@ class _Taken:
         self.taken.add(ref(slot, self.taken.discard))
         return slot
 
+    @abstractmethod
+    def wait(self, slot: Slot) -> Awaitable[None] | None:
+        """Take a slot as soon as `take` can: blocks, or returns an awaitable.
+
+        It also ends, without a slot, when the outcome of the slot's write is set, as another call has sent it.
+
+        Raises:
+            PoolTimeout: No connection became free in time, and no other call took the write.
+            DriverError: None could be opened.
+        """
+
+    @abstractmethod
+    def gather(self, group: CommitGroup) -> None:
+        """Add writes of waiting users to a group, those that have waited the longest first."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Let the user that has waited the longest take a slot, if it can."""
+
+    @abstractmethod
+    def fail_first(self, error: Exception) -> None:
+        """Let the user that has waited the longest fail, as none could be opened, unless others have connections."""
+
     def _any_lent(self) -> bool:
         return any(slot.lent is not None for one in self.taken if (slot := one()) is not None)
 
 
-class BlockingSlots(_Taken):
+class BlockingSlots(Slots):
     """Slots for threads.
 
     Args:
@@ -130,8 +123,7 @@ class BlockingSlots(_Taken):
     """
 
     def __init__(self, config: ConnectionOptions, lock: threading.RLock, idle: list[ServerConnection]) -> None:
-        super().__init__(config.pool_size, idle)
-        self._config = config
+        super().__init__(config, idle)
         self._lock = lock
         # The gate of each waiting thread, a lock that is released to wake it, and the thread's slot.
         self.waiters: dict[ref[threading.Lock], ref[Slot]] = {}
@@ -223,17 +215,11 @@ class _Waiter(NamedTuple):
             self.woken.set_result(None)
 
 
-class AwaitedSlots(_Taken):
-    """Slots for the tasks of one event loop. Waiting tasks get a slot in order of arrival.
-
-    Args:
-        config: Has their number, and the longest wait for a connection.
-        idle: The pool's idle connections.
-    """
+class AwaitedSlots(Slots):
+    """Slots for the tasks of one event loop. Waiting tasks get a slot in order of arrival."""
 
     def __init__(self, config: ConnectionOptions, idle: list[ServerConnection]) -> None:
-        super().__init__(config.pool_size, idle)
-        self._config = config
+        super().__init__(config, idle)
         self.waiters: deque[_Waiter] = deque()
         self._recheck: asyncio.TimerHandle | None = None
 

@@ -297,7 +297,7 @@ class Pool:
             with self._lock:
                 others = self._take_all()
             abort_all(others)
-            logs.log_gone(kept, error, len(others))
+            logs.log_broken(kept, error, len(others))
             return False
         except BaseException:
             kept.connection.abort()
