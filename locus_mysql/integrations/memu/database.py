@@ -10,7 +10,7 @@ from pydantic import BaseModel, SecretStr
 from ...config import Keywords, MySQLConfig
 from ...errors import ConfigError
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, Store, SyncStore, awaited, blocking
+from ...runtime.stores import AsyncStore, Store, SyncStore, awaited_method, blocking_method
 from .categories import CategoryOperations, RelationOperations
 from .family import own_prefix
 from .items import ItemOperations
@@ -28,19 +28,15 @@ VECTOR_CACHE_BYTES = 268_435_456
 class _Blocking(SyncStore[MemuOperations]):
     """The methods that block."""
 
-    @blocking(MemuOperations.load_existing)
-    def load_existing(self) -> None: ...
-    @blocking(MemuOperations.restore)
-    def restore(self) -> None: ...
+    load_existing = blocking_method(MemuOperations.load_existing)
+    restore = blocking_method(MemuOperations.restore)
 
 
 class _Awaited(AsyncStore[MemuOperations]):
     """The same, awaited."""
 
-    @awaited(MemuOperations.load_existing)
-    def load_existing(self) -> None: ...
-    @awaited(MemuOperations.restore)
-    def restore(self) -> None: ...
+    load_existing = awaited_method(MemuOperations.load_existing)
+    restore = awaited_method(MemuOperations.restore)
 
 
 class _MemuRepositories(Store[MemuOperations]):
