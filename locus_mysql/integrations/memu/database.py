@@ -11,14 +11,17 @@ from ...config import Keywords, MySQLConfig
 from ...errors import ConfigError
 from ...runtime.database import Database, share
 from ...runtime.stores import AsyncStore, Store, SyncStore, awaited_method, blocking_method
-from .categories import CategoryOperations, RelationOperations
 from .family import own_prefix
-from .items import ItemOperations
+from .items import CategoryOperations, ItemOperations, RelationOperations
 from .operations import RecordOperations
-from .recall_files import RecallFileOperations, SegmentOperations
+from .recall_files import (
+    RecallFileOperations,
+    ResourceOperations,
+    SegmentOperations,
+    WorkspaceResourceOperations,
+)
 from .records import DefaultUserModel, RecallUserModel
 from .repositories import Repository, repository
-from .resources import ResourceOperations, WorkspaceResourceOperations
 from .restoring import MemuOperations
 
 #: Memory for the embeddings that repeated searches compare, in bytes.
