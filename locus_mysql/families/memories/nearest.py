@@ -26,9 +26,8 @@ from .statements.dialect import ItemKey, MemoryDialect, Range
 from .statements.filters import ItemFilter
 from .statements.items import ItemRow, get_items
 from .statements.vectors import OTHER_MODEL, EmbeddingRow, StateRow, find_near, page_of_range, range_state
-from .vectors.coding import model_number, signs_of
+from .vectors.coding import model_number, signs_of, warn_if_numpy_is_missing
 from .vectors.matrix import Matrix, size_bytes
-from .vectors.numeric import warn_if_numpy_is_missing
 from .vectors.scoring import QueryVector
 
 #: A search on the server compares this many embeddings exactly, or this many for each requested hit if that is more.

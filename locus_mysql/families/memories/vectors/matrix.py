@@ -8,8 +8,7 @@ from operator import mul
 from typing import Any, Generic, TypeVar
 
 from ....errors import ConfigError
-from .coding import decode_vector
-from .numeric import np
+from .coding import decode_vector, np
 from .scoring import QueryVector
 
 #: The key of an embedding. Equal scores are ordered by it.
