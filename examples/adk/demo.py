@@ -10,7 +10,7 @@ from google.genai.types import Content, Part
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.families.memories.embedding_options import EmbeddingOptions
+from locus_mysql.families.memories.embedding import EmbeddingOptions
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService, StaleSessionError
 from locus_mysql.integrations.google_adk.memories import AdkMemoryOperations
 from locus_mysql.integrations.google_adk.sessions import AdkSessionOperations

@@ -14,8 +14,7 @@ from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
 from .arguments import check_count, searched_text
 from .embedded_items import EmbeddedItem, EmbeddedItems
-from .embedding import EmbedFunction, EmbedTexts, Procedure
-from .embedding_options import EmbeddingOptions
+from .embedding import EmbeddingOptions, EmbedFunction, EmbedTexts, Procedure
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed

@@ -11,8 +11,7 @@ from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
 from ...runtime.stores import awaited_method, blocking_method
 from .base import AsyncMemories, SyncMemories
-from .embedding import EmbedFunction
-from .embedding_options import VECTOR_CACHE_BYTES, WHOLE, EmbeddingOptions
+from .embedding import VECTOR_CACHE_BYTES, WHOLE, EmbeddingOptions, EmbedFunction
 from .operations import MemoryOperations
 from .vectors.scoring import Metric
 

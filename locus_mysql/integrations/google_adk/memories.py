@@ -19,8 +19,7 @@ from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.base import AsyncMemories
-from ...families.memories.embedding import EmbedFunction, Procedure
-from ...families.memories.embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions
+from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.records import MemoryHit, MemoryItem, Namespace

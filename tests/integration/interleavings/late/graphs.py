@@ -77,6 +77,12 @@ def graph_deleted(side: Stores) -> None:
     side.saver.delete_thread("thread")
 
 
+def checkpoints_removed(side: Stores) -> None:
+    for checkpoint_id in ("c1", "c2"):
+        side.saver.delete_checkpoint(thread_id="thread", checkpoint_id=checkpoint_id)
+    side.saver.vacuum(0)
+
+
 def source_put(side: Stores) -> None:
     side.saver.put(thread_id="source", checkpoint_id="s1", checkpoint_data={"said": LONG})
 
@@ -122,4 +128,4 @@ GRAPHS: dict[str, Case] = {
     "copy of what is missing": (None, lambda side: side.saver.begin("copy_thread", "source", "thread")),
     "vacuum": (put_two, lambda side: side.saver.begin("vacuum", 0)),
 }
-GRAPHS_MEANWHILE = (thread_goes_on, graph_made_anew, graph_deleted)
+GRAPHS_MEANWHILE = (thread_goes_on, graph_made_anew, graph_deleted, checkpoints_removed)
