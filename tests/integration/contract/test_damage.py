@@ -28,11 +28,6 @@ encrypted_or_not = pytest.mark.parametrize("encrypted", [False, True], ids=["cle
 NAMES = ("t", "u")
 
 
-@pytest.fixture
-def sound_tables() -> None:
-    """Skip the check of the tables: these tests damage them on purpose."""
-
-
 def tables_of(sample: Sample, config: MySQLConfig) -> Tables:
     tables = sample.tables(config)
     assert tables is not None
