@@ -81,13 +81,15 @@ class Sample:
         rows: The number of sealed values that one `fill` stores.
         expires: Whether owners expire.
         encrypts: Whether the family encrypts.
+        inspected: Whether the inspector lists its owners.
     """
 
     family: ClassVar[str]
-    classes: ClassVar[tuple[Callable[[Any], Any], Callable[[Any], Any]]]
+    classes: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
     rows: ClassVar[int]
     expires: ClassVar[bool] = True
     encrypts: ClassVar[bool] = True
+    inspected: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return self.family
@@ -142,12 +144,17 @@ class Sample:
         """Return the id of a name in the inspector."""
         return name
 
+    async def page(self, inspector: Inspector, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        """Return a page of the names that the inspector lists, and where the next page begins."""
+        page = await inspector.threads(self.family, limit=limit, cursor=cursor)
+        return [row.thread_id.removeprefix(self.thread("")) for row in page.items], page.cursor
+
 
 class _Dicts(Sample):
     family = "dicts"
-    classes = (CheckpointStore, SyncCheckpointStore)
+    classes: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]] = (CheckpointStore, SyncCheckpointStore)
     rows = 4
-    turns = ("1", "2", "3", "4")
+    turns: tuple[str, ...] = ("1", "2", "3", "4")
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return checkpoints.tables(config.table_prefix, self.family, search=True, search_parser="default")
@@ -201,7 +208,7 @@ class _Agents(_Dicts):
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in self.turns:
-            messages = [Message.user(text(name, number)) for number in range(int(turn))]
+            messages = tuple(Message.user(text(name, number)) for number in range(int(turn)))
             await store.save(AgentState(run_id=turn, messages=messages), name, turn)
 
     def reads(self, store: AnyStore, name: str) -> list[Read]:
@@ -214,7 +221,7 @@ class _Agents(_Dicts):
         return [loaded, *(partial(loaded, turn) for turn in self.turns)]
 
     async def write(self, store: AnyStore, name: str, step: int) -> None:
-        messages = [Message.user(f"step {number}") for number in range(step + 1)]
+        messages = tuple(Message.user(f"step {number}") for number in range(step + 1))
         await store.save(AgentState(messages=messages), name)
 
     async def steps(self, store: AnyStore, name: str) -> list[int]:
@@ -381,6 +388,10 @@ class _Memories(Sample):
         assert view is not None
         return view.value, [row.preview for row in rows.items]
 
+    async def page(self, inspector: Inspector, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        page = await inspector.namespaces((), limit=limit, cursor=cursor)
+        return [row.namespace[0] for row in page.items], page.cursor
+
 
 class _Sessions:
     """Opens sessions of working memory by their ids.
@@ -492,6 +503,10 @@ class _Working(Sample):
         assert view is not None
         return view.variables, view.task_state, view.scratchpad
 
+    async def page(self, inspector: Inspector, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        page = await inspector.sessions(limit=limit, cursor=cursor)
+        return [row.session_id for row in page.items], page.cursor
+
 
 class _Transcripts(Sample):
     family = "transcripts"
@@ -556,7 +571,7 @@ class _Memu(Sample):
     family = "memu"
     classes = (AsyncMemuDatabase, MemuDatabase)
     rows = 4
-    expires = encrypts = False
+    expires = encrypts = inspected = False
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return None
@@ -599,7 +614,9 @@ class _Memu(Sample):
         )
 
     async def steps(self, store: AnyStore, name: str) -> list[int]:
-        items = await AnyStore(store.store.memory_item_repo).list_items({"user_id": name})
+        repository, where = AnyStore(store.store.memory_item_repo), {"user_id": name}
+        items = await repository.list_items(where)
+        assert items.keys() == dict(await repository.vector_search_items([1.0, 0.0], 10_000, where)).keys()
         return [int(item.summary) for item in items.values()]
 
 
@@ -607,7 +624,7 @@ class _Toys(Sample):
     family = "toys"
     classes = (toys.ToyBox, toys.SyncToyBox)
     rows = 4
-    expires = False
+    expires = inspected = False
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return toys.tables(config.table_prefix)
