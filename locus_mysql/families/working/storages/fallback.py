@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Literal, TypeVar
 
+from ....background_loop import in_thread
 from ....engine.at_fork import reset_at_fork
 from ....engine.logs import WORKING, loggable
-from ....engine.threads import in_thread
 from ....errors import ConfigError, LocusMySQLError
 from ....runtime.generators import drive_awaited, drive_blocking
 from ..calls import Address
