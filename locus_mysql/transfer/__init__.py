@@ -1,5 +1,6 @@
 """The one engine of copies, exports and imports: units are read from a source and written to a target.
 
-Imports `runtime` and the layers below, and no framework. Begin with `engine`; `family_pages` makes a family a source
-or target, `jsonl` a file. Sources of a framework are in its folder in `integrations`.
+Imports `runtime` and the layers below. Begin with `engine`; `jsonl` has the lines of files and `part_file` files that
+are resumed. Rows of families are sources and targets in `records/transfer.py`, files in `records/files.py`, and what a
+framework has in its folder in `integrations`.
 """

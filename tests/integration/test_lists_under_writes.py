@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from locus.core.state import AgentState
+from locus_mysql.integrations.locus.transfer.tables import TablesThread
 
 from locus_mysql import (
     MySQLCheckpointer,
@@ -28,7 +29,6 @@ from locus_mysql.families.memories.statements.filters import compile_filter
 from locus_mysql.families.registry import find_family
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
-from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving

@@ -5,7 +5,7 @@ and `resources` are memU's repositories, `resources` and `recall_files` (with se
 and `copying` move records.
 """
 
-from ...runtime.transfer import TransferReport
+from ...transfer.engine import TransferReport
 from .copying import copy_database
 from .database import (
     AsyncMemuDatabase,

@@ -12,7 +12,6 @@ from ...errors import ConfigError
 from ...runtime.database import Database, share
 from ...runtime.stores import AsyncStore, Store, SyncStore, awaited, blocking
 from .categories import CategoryOperations, RelationOperations
-from .family import own_prefix
 from .items import ItemOperations
 from .operations import RecordOperations
 from .recall_files import RecallFileOperations, SegmentOperations
@@ -20,6 +19,7 @@ from .records import DefaultUserModel, RecallUserModel
 from .repositories import Repository, repository
 from .resources import ResourceOperations, WorkspaceResourceOperations
 from .restoring import MemuOperations
+from .tables import own_prefix
 
 #: Memory for the embeddings that repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from locus_mysql.runtime.checksummed_jsonl import Head
 
 from locus_mysql import (
     Encryption,
@@ -20,7 +21,6 @@ from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import families, find_family
 from locus_mysql.integrations.locus.agent_states import AgentDictOperations
 from locus_mysql.integrations.memu.database import MemuDatabase
-from locus_mysql.runtime.checksummed_jsonl import Head
 from locus_mysql.runtime.database import Database
 
 from ..conftest import MakeConfig

@@ -16,17 +16,12 @@ import pytest
 
 from locus_mysql import Database, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli.main import main
-from locus_mysql.families.checkpoints import tables as checkpoints
-from locus_mysql.families.graphs import tables as graphs
-from locus_mysql.families.memories import tables as memories
 from locus_mysql.families.registry import find_family, register_family, unregister_family
-from locus_mysql.families.transcripts import tables as transcripts
-from locus_mysql.families.working import tables as working
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.tables import Tables
-from locus_mysql.runtime.transfer import TransferReport
-from locus_mysql.transfer.family_pages import copy_family, head_of
+from locus_mysql.records.transfer import RowSource, RowTarget, copy_rows
+from locus_mysql.transfer.engine import TransferReport
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -50,15 +45,10 @@ SEALED = {"payload", "chunk", "content", "state", "value", "embedding"}
 #: Tables that other tables determine, or that say only when was written.
 DERIVED = {"ledger", "signs", "scopes"}
 
-TABLES: dict[str, Callable[[MySQLConfig], Tables]] = {
-    "dicts": lambda config: checkpoints.tables("locus_", "dicts", search=True, search_parser="default"),
-    "current": lambda config: checkpoints.tables("locus_", "current", search=True, search_parser="default"),
-    "graphs": lambda config: graphs.tables("locus_"),
-    "memories": memories.tables_of,
-    "transcripts": lambda config: transcripts.tables("locus_"),
-    "working": lambda config: working.tables("locus_"),
-    "toys": lambda config: toys.tables("locus_"),
-}
+
+def declared(config: MySQLConfig, family: str) -> Tables:
+    """Return the declaration of a family; of memU, that of its items."""
+    return next(one for one in find_family(family).tables(config) if family != "memu" or one.owner.role == "items")
 
 
 @pytest.fixture(params=FAMILIES)
@@ -183,25 +173,22 @@ def owners_in(file: Path) -> dict[str, list[Any]]:
 
 
 async def copy(source: MySQLConfig, target: MySQLConfig, family: str, **options: Any) -> TransferReport:
-    reading, writing = find_family(family).transfer(source), find_family(family).transfer(target)
-    assert reading is not None
-    assert writing is not None
-    rows, report, messages = reading.source(), TransferReport("row"), list[str]()
+    found, report, messages = find_family(family), TransferReport("row"), list[str]()
     report.notify = messages.append
-    async with Database(source) as source_database, Database(target) as target_database:
-        goal = writing.target(head_of(rows), **options)
-        await copy_family(rows, source_database, goal, target_database, report)
+    async with Database(source) as reading, Database(target) as writing:
+        rows = RowSource(found.tables(source), source, reading)
+        await copy_rows(rows, RowTarget(found.tables(target), target, writing, **options), report)
     report.not_given = {*messages}
     return report
 
 
 def damage(run_sql: RunSql, config: MySQLConfig, family: str) -> str:
     """Change a byte of one sealed value of a part, and return the table."""
-    declared = TABLES[family](config)
+    tables = declared(config, family)
     column = next(
         one
-        for one in declared.encrypted_columns()
-        if one.table != declared.names[declared.owner.role]
+        for one in tables.encrypted_columns()
+        if one.table != tables.names[tables.owner.role]
         and run_sql(f"SELECT 1 FROM {config.database}.`{one.table}` WHERE LENGTH({one.column}) > 10")
     )
     where = f"LENGTH({column.column}) > 10 ORDER BY {', '.join(column.key)} DESC LIMIT 1"
@@ -212,7 +199,7 @@ def damage(run_sql: RunSql, config: MySQLConfig, family: str) -> str:
 
 def change(run_sql: RunSql, config: MySQLConfig, family: str, name: str) -> None:
     """Change an owner as a write does, of memories the last item of the name, and remove its last part."""
-    tables = TABLES[family](config)
+    tables = declared(config, family)
     owner, part = tables.owner, tables.parts[0]
     column = (owner.version or owner.epoch)[0]
     database = config.database
@@ -512,7 +499,7 @@ def test_an_expired_owner_is_left_out_and_makes_room(
     file = tmp_path / "rows"
     assert run("export", str(file), "--family", family)[0] == 0
     before = stored(run_sql, config, family)
-    owner = TABLES[family](config)
+    owner = declared(config, family)
     table = f"{config.database}.`{owner.names[owner.owner.role]}`"
     run_sql(f"UPDATE {table} SET expires_at = '2026-01-01'")
     assert run("import", str(file))[0] == 0

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from locus.core.messages import Message
 from locus.core.state import AgentState
+from locus_mysql.integrations.locus.transfer.tables import TablesThread
 
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.transfer import threads
-from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.runtime.database import Database
 
 from ..conftest import MakeConfig

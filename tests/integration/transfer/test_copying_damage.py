@@ -9,12 +9,12 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 from locus.memory.backends.file import FileCheckpointer
+from locus_mysql.integrations.locus.transfer.tables import TablesThread
 
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.transfer import threads
-from locus_mysql.integrations.locus.transfer.tables import TablesThread
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy

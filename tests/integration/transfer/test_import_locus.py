@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from locus.memory.backends.adapters import StorageBackendAdapter
+from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget
+from locus_mysql.runtime.transfer import TransferReport
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.operations import LocusOperations
 from locus_mysql.integrations.locus.transfer.built_in_table import BuiltInSource
-from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget
 from locus_mysql.integrations.locus.transfer.threads import copy_in_order
 from locus_mysql.runtime.database import Database
-from locus_mysql.runtime.transfer import TransferReport
 
 from ..built_in import open_built_in
 from ..conftest import MakeConfig

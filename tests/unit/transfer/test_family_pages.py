@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from locus_mysql.runtime.transfer import RecordPage, Source
+from locus_mysql.transfer.family_pages import FamilyPages
 
 from locus_mysql.engine import retry
 from locus_mysql.errors import Unavailable
 from locus_mysql.runtime.database import Database
-from locus_mysql.runtime.transfer import RecordPage, Source
-from locus_mysql.transfer.family_pages import FamilyPages
 
 
 class OnePage:
