@@ -1,8 +1,8 @@
 """Files of rows as the two ends of a transfer: `FileTarget` and `FileSource`.
 
 A line is a row: ``{"owner": [values]}``, or ``{"part": table, "row": [values]}`` of the owner before it. If a family
-has several tables of owners, ``"of"`` names that of an owner. The first line names the family, its layout, the tenant and
-the selection. Bytes are in base 64. Of sealed bytes, a line has the content, so a file is clear text, and may be
+has several tables of owners, ``"of"`` names that of an owner. The first line names the family, its layout, the tenant
+and the selection. Bytes are in base 64. Of sealed bytes, a line has the content, so a file is clear text, and may be
 imported for another tenant and with other keys.
 """
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
-from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,15 +10,11 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from locus.core.state import AgentState
-from locus_mysql.integrations.locus.transfer.tables import TablesThread
 
 from locus_mysql import (
-    MySQLCheckpointer,
     MySQLConfig,
     SyncCheckpointStore,
     SyncMemoryStore,
-    copy_threads,
 )
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
@@ -32,6 +26,7 @@ from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
+from locus_mysql.records.transfer import RowSource
 from locus_mysql.runtime.database import Database
 from locus_mysql.working import SyncWorkingMemory
 
@@ -324,13 +319,10 @@ async def test_an_export_of_memories_has_each_once_under_deletes(
         others = Others(lambda name: store.put(("n",), name, {"a": 1}), lambda name: store.delete(("n",), name))
         for name in others.names:
             store.put(("n",), name, {"a": 1})
-        transfer, after, listed = find_family("memories").transfer(config), None, list[str]()
-        assert transfer is not None
-        source = transfer.source()
+        listed = list[str]()
         async with Database(config) as database:
-            while (page := await source.page(database, after, 40)).last is not None:
-                listed += [b64decode(json.loads(line)["owner"][1]["b"]).decode() for line in page.records]
-                after = page.last
+            async for unit in RowSource(find_family("memories").tables(config), config, database).units():
+                listed += [record.values[1].decode() for record in unit.page.records]
                 others.act()
     others.assert_each_once(listed)
 
@@ -370,34 +362,6 @@ def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> 
         assert not {found.config["configurable"]["thread_id"] for found in source.list(None)} - {
             found.config["configurable"]["thread_id"] for found in target.list(None)
         }
-
-
-async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = TablesThread.save
-    async with MySQLCheckpointer(make_config()) as source:
-        for number in range(20):
-            await source.save(AgentState(), f"t{number:02}", "1")
-        for change in ("come", "go", "grow", "rest"):
-            copied = 0
-
-            async def saving(*args: Any, change: str = change) -> Any:
-                nonlocal copied
-                copied += 1
-                if copied == 10:
-                    if change == "come":
-                        await source.save(AgentState(), "a new one", "1")
-                    elif change == "go":
-                        await source.delete("t00")
-                    elif change == "grow":
-                        await source.save(AgentState(), "t01", "2")
-                return await save(*args)
-
-            monkeypatch.setattr(TablesThread, "save", saving)
-            async with MySQLCheckpointer(make_config(tenant=change)) as target:
-                report = await copy_threads(source, target, at_once=1)
-            assert report.changed == (change != "rest"), change
-            assert report.complete == (change == "rest"), report
-            assert ("changed in the source meanwhile" in str(report)) == (change != "rest")
 
 
 def test_a_copy_of_memu_s_records_reports_what_changed(make_config: MakeConfig) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +28,8 @@ from locus_mysql.families.transcripts.store import SyncTranscriptStore, Transcri
 from locus_mysql.families.working.content import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.memory import Put
+from locus_mysql.records.moving import PartRecord
+from locus_mysql.records.transfer import RowSource
 from locus_mysql.working import TaskState
 
 from ...either_side import AnyStore
@@ -109,15 +110,17 @@ class _Sessions:
 
     async def kept(self, name: str) -> Any:
         """Return the entries of a session, and earlier ones that its checkpoints contain, as an export has them."""
-        source = find_family("working").transfer(self.database.config).source(threads=[name])
-        page = await source.page(self.database, None, 1)
-        if page.damaged:
-            raise DecryptionFailed(page.damaged[0])
-        lines = map(json.loads, page.records)
+        config = self.database.config
+        source = RowSource(find_family("working").tables(config), config, self.database, threads=[name])
+        pages = [unit.page async for unit in source.units()]
+        for page in pages:
+            for damage in page.damaged:
+                raise DecryptionFailed(damage)
+        records = [record for page in pages for record in page.records if isinstance(record, PartRecord)]
         # The values of the task state hold the time at which it was set.
         return [
             (part, row[:2], row[0] == TASK or row[2 if part == "entries" else 4])
-            for part, row in ((line.get("part"), line.get("row")) for line in lines)
+            for part, row in records
             if part in ("entries", "history")
         ]
 

@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import Database, MySQLConfig, SyncCheckpointStore
+from locus_mysql import Database, MemoryStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli.main import main
 from locus_mysql.families.registry import find_family, register_family, unregister_family
+from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
+from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.tables import Tables
@@ -35,8 +37,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 FAMILIES = ("dicts", "current", "graphs", "memories", "transcripts", "working", "toys")
 
+#: The family whose records have no parts, are not encrypted, and have ids that are unique among all tenants.
+MEMU = "memu"
+
 #: Columns that are made anew, or that tell who uses the owner or whether words are indexed.
 ANEW = {
+    *("locus_tenant", "locus_seals", "locus_scope"),
     *("tenant", "sid", "epoch", "seal", "checksum", "crc", "removed", "stamp"),
     *("search_text", "pending_text", "unindexed", "turn_token", "turn_until"),
 }
@@ -54,6 +60,22 @@ def declared(config: MySQLConfig, family: str) -> Tables:
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(params=(*FAMILIES, MEMU))
+def any_family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def elsewhere(family: str) -> tuple[str, ...]:
+    """Return the arguments of an import that name a place without rows."""
+    return ("--tenant", "acme", *(("--prefix", "other_") if family == MEMU else ()))
+
+
+def config_elsewhere(config: MySQLConfig, family: str) -> MySQLConfig:
+    """Return the configuration of that place."""
+    prefix = {"table_prefix": "other_"} if family == MEMU else {}
+    return config.model_copy(update={"tenant": "acme", **prefix})
 
 
 @pytest.fixture(params=["at once", "in several transactions"])
@@ -92,6 +114,9 @@ def toy_family() -> Iterator[None]:
 
 
 def fill(config: MySQLConfig, family: str, *names: str) -> None:
+    if family == MEMU:
+        fill_memu(config, *names)
+        return
     if family == "toys":
         operations = toys.ToyOperations(config)
         with Database(config) as database:
@@ -109,11 +134,45 @@ def fill(config: MySQLConfig, family: str, *names: str) -> None:
     asyncio.run(filling())
 
 
+def fill_memu(config: MySQLConfig, *users: str) -> None:
+    """Store records of each kind for each user."""
+    with MemuDatabase(config) as memu, RecallDatabase(config) as recall:
+        for user in ({"user_id": name} for name in users):
+            resource = memu.resource_repo.create_resource(
+                url="é", modality="text", local_path="\n", caption=None, embedding=[0.1, -1e-30], user_data=user
+            )
+            category = memu.memory_category_repo.get_or_create_category(
+                name="tastes", description="", embedding=None, user_data=user
+            )
+            for number in range(3):
+                item = memu.memory_item_repo.create_item(
+                    resource_id=resource.id if number else None,
+                    memory_type="profile",
+                    summary=f"likes tea {number} \u2028",
+                    embedding=[number, 1 / 3] if number else None,
+                    user_data=user,
+                    reinforce=number < 2,
+                )
+                memu.category_item_repo.link_item_category(item.id, category.id, user)
+            memu.memory_item_repo.update_item(item_id=item.id, extra={"ref_id": "r-1", "π": [1.5, None, {"a": "é"}]})
+            file = recall.recall_file_repo.get_or_create_recall_file(
+                name="tastes", description="", embedding=[], user_data=user, track="skill"
+            )
+            recall.recall_file_segment_repo.create_segment(
+                recall_file_id=file.id, text="tea", embedding=[1 / 3], user_data=user, track="skill"
+            )
+
+
 def as_async(config: MySQLConfig) -> MySQLConfig:
     return config.model_copy(update={"driver": "aiomysql"})
 
 
 def read(config: MySQLConfig, family: str, name: str) -> object:
+    if family == MEMU:
+        with MemuDatabase(config) as memu:
+            user = {"user_id": name}
+            found = memu.memory_item_repo.vector_search_items([1, 1 / 3], 9, where=user)
+            return found, memu.memory_item_repo.list_items(user), memu.category_item_repo.list_relations(user)
     if family == "toys":
         operations = toys.ToyOperations(config)
         with Database(config) as database:
@@ -144,7 +203,8 @@ def stored(run_sql: RunSql, config: MySQLConfig, family: str) -> dict[str, list[
             )
             if name not in ANEW
         ]
-        valid = "tenant = %s AND removed = 0" if table.endswith("vectors") else "tenant = %s"
+        valid = f"{'locus_' if family == MEMU else ''}tenant = %s"
+        valid += " AND removed = 0" if table.endswith("vectors") else ""
         rows = run_sql(f"SELECT {', '.join(columns)} FROM {config.database}.`{table}` WHERE {valid}", config.tenant)
         without_seals = [
             tuple(
@@ -217,8 +277,9 @@ def change(run_sql: RunSql, config: MySQLConfig, family: str, name: str) -> None
 
 
 def test_every_column_is_imported_under_another_prefix_and_tenant(
-    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
+    family = any_family
     fill(config, family, "one", "two")
     file = str(tmp_path / "rows")
     assert run("export", file, "--family", family)[0] == 0
@@ -270,7 +331,8 @@ def test_a_damaged_row_is_named_and_left_out(
     assert run("import", str(tmp_path / "rows"), "--tenant", "acme")[0] == 0
 
 
-def test_a_killed_export_continues(family: str, config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+def test_a_killed_export_continues(any_family: str, config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    family = any_family
     fill(config, family, *(f"name {number}" for number in range(4)))
     whole, file = tmp_path / "whole", tmp_path / "rows"
     assert run("export", str(whole), "--family", family)[0] == 0
@@ -287,17 +349,32 @@ def test_a_killed_export_continues(family: str, config: MySQLConfig, run: Run, t
 
 @pytest.mark.parametrize("what", ["read", "transaction"])
 def test_a_killed_import_leaves_no_part_of_an_owner_and_is_completed(
-    family: str, what: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, what: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
+    family = any_family
     fill(config, family, "one", "two", "three")
     file, seen = tmp_path / "rows", tmp_path / "seen"
     assert run("export", str(file), "--family", family)[0] == 0
-    other = ("--tenant", "acme")
+    other = elsewhere(family)
     for at in (2, 3, 4):
         assert killed(what, at, "import", str(file), *other, items=2)
         if run("export", str(seen), "--family", family, *other)[0] == 0:
             assert same_owners(owners_in(seen), family) <= same_owners(owners_in(file), family)
     assert run("import", str(file), *other)[0] == 0
+    assert stored(run_sql, config_elsewhere(config, family), family) == stored(run_sql, config, family)
+
+
+def test_rows_of_a_killed_import_do_not_stay_beside_those_of_the_next(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one")
+    older, newer = str(tmp_path / "older"), str(tmp_path / "newer")
+    assert run("export", older, "--family", family)[0] == 0
+    assert killed("transaction", 3, "import", older, "--tenant", "acme", items=2)
+    change(run_sql, config, family, "one")
+    assert run("export", newer, "--family", family)[0] == 0
+    for _ in range(2):  # the first one may find these rows at its end, and removes them
+        run("import", newer, "--tenant", "acme", "--overwrite")
     assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
 
 
@@ -368,7 +445,8 @@ def test_another_owner_of_the_name_is_replaced_only_if_asked(
     assert stored(run_sql, acme, family) == stored(run_sql, config, family)
 
 
-def test_a_dry_run_counts_and_makes_nothing(family: str, config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+def test_a_dry_run_counts_and_makes_nothing(any_family: str, config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+    family = any_family
     fill(config, family, "one")
     rows = sum(map(len, stored(run_sql, config, family).values()))
     tables = run_sql(f"SHOW TABLES FROM {config.database}")
@@ -380,17 +458,18 @@ def test_a_dry_run_counts_and_makes_nothing(family: str, config: MySQLConfig, ru
 
 @pytest.mark.slow
 def test_imports_side_by_side_double_and_lose_nothing(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
+    family = any_family
     fill(config, family, *(f"name {number}" for number in range(6)))
     file = str(tmp_path / "rows")
     assert run("export", file, "--family", family)[0] == 0
     with ThreadPoolExecutor(3) as threads:
         ended = [
-            threads.submit(killed, "transaction", 10**6, "import", file, "--tenant", "acme", items=2) for _ in range(3)
+            threads.submit(killed, "transaction", 10**6, "import", file, *elsewhere(family), items=2) for _ in range(3)
         ]
         assert [one.result() for one in ended] == [False] * 3
-    assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
+    assert stored(run_sql, config_elsewhere(config, family), family) == stored(run_sql, config, family)
 
 
 HEAD = '{"format":"locus-mysql rows 1","family":"toys","layout":1,"tenant":"default"}\n'
@@ -447,6 +526,30 @@ def test_rows_go_through_a_pipe(config: MySQLConfig) -> None:
     assert (taken.returncode, taken.stdout) == (0, b"Imported 5 rows.\n")
 
 
+async def test_an_export_of_small_owners_needs_few_round_trips(make_config: MakeConfig) -> None:
+    config = make_config(driver="aiomysql")
+    async with Database(config) as database, MemoryStore(database, dims=2) as store:
+        await store.put_batch([Put(("n", str(n % 3)), f"k{n}", {"n": n}, embedding=[n + 1, 2]) for n in range(2_000)])
+        before = database.stats().round_trips
+        source = RowSource(find_family("memories").tables(config), config, database)
+        rows = sum([len(unit.page.records) async for unit in source.units()])
+        assert rows == 4_000
+        assert database.stats().round_trips - before <= 12
+
+
+async def test_an_export_of_large_owners_reads_pages_of_bounded_size(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Moving, "max_bytes", 20_000)
+    config = make_config(driver="aiomysql", search=False)
+    async with Database(config) as database, MemoryStore(database) as store:
+        await store.put_batch([Put(("n",), f"k{n:03}", "x" * (n * 100)) for n in range(100)])
+        source = RowSource(find_family("memories").tables(config), config, database)
+        pages = [[len(record.values[2]) for record in unit.page.records] async for unit in source.units()]
+    assert sum(map(len, pages)) == 100
+    assert max(sum(page[:-1]) for page in pages) <= 20_000
+
+
 def named(file: Path) -> set[str]:
     return {json.loads(name)[0] for name in owners_in(file)}
 
@@ -488,7 +591,7 @@ def test_an_export_without_tables_writes_nothing(config: MySQLConfig, run: Run, 
         code, out, errors = run("export", *arguments)
         assert (code, out) == (1, "")
         assert "has no tables with prefix 'locus_'" in errors
-    assert not (tmp_path / "rows").exists()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("family", [one for one in FAMILIES if one != "toys"])  # toys do not expire

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from locus.memory.backends.adapters import StorageBackendAdapter
-from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget
 from locus_mysql.runtime.transfer import TransferReport
 
 from locus_mysql.config import MySQLConfig
@@ -16,8 +15,9 @@ from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.operations import LocusOperations
 from locus_mysql.integrations.locus.transfer.built_in_table import BuiltInSource
-from locus_mysql.integrations.locus.transfer.threads import copy_in_order
+from locus_mysql.integrations.locus.transfer.threads import AgentTables, ThreadTarget, ThreadUnits
 from locus_mysql.runtime.database import Database
+from locus_mysql.transfer.engine import TransferReport, transfer
 
 from ..built_in import open_built_in
 from ..conftest import MakeConfig
@@ -40,15 +40,14 @@ def config(make_config: MakeConfig) -> MySQLConfig:
     return make_config()
 
 
-async def run_import(config: MySQLConfig, **options: Any) -> tuple[TransferReport, list[str]]:
+async def run_import(config: MySQLConfig, *, verify: bool = False, **options: Any) -> tuple[TransferReport, list[str]]:
     reported: list[str] = []
-    dry_run = options.get("dry_run", False)
     source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), reported.append)
     operations = LocusOperations(config, None, None, None)
-    target = TablesTarget(Tables(Database(config), operations, owned=True, creates=not dry_run))
+    target = AgentTables(Database(config), operations, owned=True)
     try:
-        report = TransferReport(dry_run=options.pop("dry_run", False), notify=reported.append)
-        await copy_in_order(source, target, report, **options)
+        report, units = TransferReport(notify=reported.append), ThreadUnits(source, None, "*")
+        await transfer(units, ThreadTarget(units, target, verify=verify, overwrite=False), report, at_once=4)
     finally:
         await source.close()
         await target.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
-from locus_mysql.cli.family_files import read_lines, target_finder
+from locus_mysql.cli.family_files import import_lines
 from locus_mysql.cli.main import main
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
@@ -238,7 +238,7 @@ async def test_an_import_whose_answers_are_lost_writes_once(
                 proxy.drop_after_send()
             yield line
 
-    done = await read_lines(config, target_finder(config), losing())
+    done = await import_lines(config, losing())
     assert (done.copied, done.present, done.differing) == (2 * many, 0, 0)
     assert kept("other_") == kept()
 

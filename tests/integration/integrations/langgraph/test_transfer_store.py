@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from langgraph.store.mysql.pymysql import PyMySQLStore
-from locus_mysql.runtime.transfer import TransferReport
 
 from locus_mysql import MySQLConfig
 from locus_mysql.cli.main import main
@@ -16,6 +15,7 @@ from locus_mysql.integrations.langgraph import MySQLStore, copy_items
 from locus_mysql.integrations.langgraph.transfer import stores
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.transfer import RowTarget
+from locus_mysql.transfer.engine import TransferReport
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
