@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from locus.memory.backends.adapters import StorageBackendAdapter
-from locus_mysql.runtime.transfer import TransferReport
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import ConfigError, SchemaMismatch
