@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from locus_mysql import Database, MemoryStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli.main import main
@@ -134,9 +135,15 @@ def fill(config: MySQLConfig, family: str, *names: str) -> None:
     asyncio.run(filling())
 
 
+class User(BaseModel):
+    """The scope of memU's records."""
+
+    user_id: str | None = None
+
+
 def fill_memu(config: MySQLConfig, *users: str) -> None:
     """Store records of each kind for each user."""
-    with MemuDatabase(config) as memu, RecallDatabase(config) as recall:
+    with MemuDatabase(config, user_model=User) as memu, RecallDatabase(config, user_model=User) as recall:
         for user in ({"user_id": name} for name in users):
             resource = memu.resource_repo.create_resource(
                 url="é", modality="text", local_path="\n", caption=None, embedding=[0.1, -1e-30], user_data=user
@@ -169,7 +176,7 @@ def as_async(config: MySQLConfig) -> MySQLConfig:
 
 def read(config: MySQLConfig, family: str, name: str) -> object:
     if family == MEMU:
-        with MemuDatabase(config) as memu:
+        with MemuDatabase(config, user_model=User) as memu:
             user = {"user_id": name}
             found = memu.memory_item_repo.vector_search_items([1, 1 / 3], 9, where=user)
             return found, memu.memory_item_repo.list_items(user), memu.category_item_repo.list_relations(user)
@@ -221,7 +228,7 @@ def owners_in(file: Path) -> dict[str, list[Any]]:
     """Return the complete owners in a file of rows, each with its rows."""
     owners: dict[str, list[Any]] = {}
     name = ""
-    for line in map(json.loads, file.read_text().splitlines()[1:-1]):
+    for line in map(json.loads, file.read_bytes().splitlines()[1:-1]):
         if "owner" in line:
             name = json.dumps(line["owner"])
             owners[name] = []
