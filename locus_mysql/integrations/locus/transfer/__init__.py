@@ -90,7 +90,7 @@ async def copy_threads(
         units = ThreadUnits(reading, threads, pattern)
         return await transfer(
             units,
-            ThreadTarget(units, writing, verify=verify, overwrite=overwrite),
+            ThreadTarget(units, writing, verify=verify, overwrite=overwrite, dry_run=dry_run),
             report,
             at_once=at_once,
             advance=advance,

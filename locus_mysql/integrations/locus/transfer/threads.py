@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from ....config import MySQLConfig
+from ....engine.bootstrap import has_tables
 from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, LocusMySQLError, SetupError, Unavailable, UsageError
 from ....families.checkpoints.coding.delta import Lineage, encode_delta, extend
@@ -80,6 +81,13 @@ class AgentTables:
             self._moving[tenant] = Moving(declared, config)
         return self._moving[tenant]
 
+    async def open(self, *, creates: bool) -> None:
+        """Create or check the tables; or, if nothing may be created, check that the server answers."""
+        if creates:
+            await self.run(self.locus.list_threads(1))
+        else:
+            await self.database.asynchronous.run(has_tables(self.locus.schema))
+
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation after the tables were created or checked."""
         config = self.locus.config
@@ -135,15 +143,23 @@ class ThreadTarget(UnitTarget[str]):
         target: The tables.
         verify: Whether each checkpoint is loaded on both sides and compared.
         overwrite: Whether threads that others wrote to are replaced.
+        dry_run: Whether nothing may be written.
     """
 
-    def __init__(self, units: ThreadUnits, target: AgentTables, *, verify: bool, overwrite: bool) -> None:
+    def __init__(
+        self, units: ThreadUnits, target: AgentTables, *, verify: bool, overwrite: bool, dry_run: bool = False
+    ) -> None:
         self._units = units
         self._source = units.source
         self._target = target
         self._verify = verify
         self._overwrite = overwrite
+        self._dry_run = dry_run
         self._failures = 0
+
+    async def open(self) -> None:
+        """Open the target."""
+        await self._target.open(creates=not self._dry_run)
 
     async def write(self, thread_id: str, report: TransferReport) -> None:
         """Copy a thread. If that fails, report it, so that others are copied."""
