@@ -7,7 +7,7 @@ from ...engine.operation import Operation, fetch
 from ..expired import count_waste, remove_waste
 from ..family import Count, Counts
 from .statements.inspection import COUNT, COUNT_EXPIRED
-from .storages.mysql_operations import WorkingOperations
+from .storages.mysql import WorkingOperations
 
 
 class WorkingMaintenance:
