@@ -5,7 +5,7 @@ has memU's repositories, and `recall_files` (with segments and resources) those 
 move records.
 """
 
-from ...runtime.transfer import TransferReport
+from ...transfer.engine import TransferReport
 from .copying import copy_database
 from .database import (
     AsyncMemuDatabase,

@@ -11,7 +11,6 @@ from ...config import Keywords, MySQLConfig
 from ...errors import ConfigError
 from ...runtime.database import Database, share
 from ...runtime.stores import AsyncStore, Store, SyncStore, awaited_method, blocking_method
-from .family import own_prefix
 from .items import CategoryOperations, ItemOperations, RelationOperations
 from .operations import RecordOperations
 from .recall_files import (
@@ -23,6 +22,7 @@ from .recall_files import (
 from .records import DefaultUserModel, RecallUserModel
 from .repositories import Repository, repository
 from .restoring import MemuOperations
+from .tables import own_prefix
 
 #: Memory for the embeddings that repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456

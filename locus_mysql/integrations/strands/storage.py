@@ -258,9 +258,7 @@ class StrandsStorageOperations:
         threads = {*shared_threads_above(prefix)}
         glob, after = PREFIX + prefix.replace("*", "?") + "*", PREFIX
         while True:
-            page = yield from self._store.checkpoints.moving.threads_after(
-                self._store.tenant, after, glob, limit=AT_ONCE
-            )
+            page = yield from self._store.checkpoints.queries.threads_after(self._store.tenant, after, glob, AT_ONCE)
             threads.update(page)
             if len(page) < AT_ONCE:
                 break
