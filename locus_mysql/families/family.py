@@ -20,7 +20,7 @@ from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
-    from .inspection.item_records import Growth
+    from ..records.tables import Tables
     from .inspection.sources import ThreadChanges, ThreadSource
 
 
@@ -135,6 +135,10 @@ class Family(Protocol):
         """Return whether the inspector and its commands show its rows as threads."""
 
     @property
+    def unit(self) -> str:
+        """Return the singular noun for what the size of a thread is counted in, such as ``checkpoint``."""
+
+    @property
     def vacuumed_by_age(self) -> bool:
         """Return whether `Maintenance.vacuum` removes rows by age, so that commands must be given an age."""
 
@@ -156,14 +160,56 @@ class Family(Protocol):
         """Return the object that exports and imports the tenant's rows; None if the family cannot be exported."""
 
     def inspection(self, config: MySQLConfig) -> ThreadSource | None:
-        """Return the object that reads the tenant's threads for the inspector; None if the family has no threads.
+        """Return the object that reads the tenant's threads for the inspector and the API.
 
-        Without this object, the inspector shows only what all families have: the title, whether the tables exist, and
-        the counts of `Maintenance.stored`.
+        If it is None, these show only what all families have: the title, whether the tables exist, and the counts of
+        `Maintenance.stored`.
         """
 
     def changes(self, config: MySQLConfig) -> ThreadChanges | None:
-        """Return the object that copies and deletes threads for the inspector and ``rm``; None without threads."""
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
+
+
+class TableFamily:
+    """A family that declares its tables: what moves, encrypts and inspects them follows from that. See `Family`."""
+
+    name: str
+    title: str
+    users: str
+    holds_threads = True
+    unit = "row"
+    vacuumed_by_age = False
+    on_request = False
+
+    def tables(self, config: MySQLConfig) -> Tables:
+        """Return the declaration of the tables."""
+        raise NotImplementedError
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return self.tables(config).schema
+
+    def transfer(self, config: MySQLConfig) -> Transfer:
+        """See `Family.transfer`."""
+        from ..records.transfer import RowTransfer
+
+        return RowTransfer(self.tables(config), config)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return self.tables(config).encrypted_columns()
+
+    def inspection(self, config: MySQLConfig) -> ThreadSource | None:
+        """See `Family.inspection`."""
+        from .inspection.owners import OwnerThreads
+
+        return OwnerThreads(self.tables(config), config)
+
+    def changes(self, config: MySQLConfig) -> ThreadChanges | None:
+        """See `Family.changes`."""
+        from .inspection.owners import OwnerChanges
+
+        return OwnerChanges(self.tables(config), config)
 
 
 class InspectorPage(NamedTuple):
@@ -185,14 +231,6 @@ class HasInspectorPage(Protocol):
     @property
     def page(self) -> InspectorPage:
         """The page."""
-
-
-@runtime_checkable
-class ShowsGrowth(Protocol):
-    """A family without threads whose items the statistics count by the day of their creation."""
-
-    def growth(self, config: MySQLConfig) -> Operation[Growth]:
-        """Return the number of the tenant's items by day, of a bounded number of items."""
 
 
 @runtime_checkable

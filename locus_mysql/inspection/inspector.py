@@ -16,9 +16,10 @@ from ..dialect.schema import describe_all
 from ..engine.bootstrap import DDLMode, check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.family import Counts, Family, ShowsGrowth
+from ..families.family import Counts, Family
 from ..families.inspection.conversation import messages_of, part_of_conversation
 from ..families.inspection.item_records import Growth, ItemHit, ItemRow, ItemView, NamespaceRow
+from ..families.inspection.owners import OwnerThreads
 from ..families.inspection.records import (
     CheckpointRow,
     Difference,
@@ -292,11 +293,9 @@ class Inspector:
         return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:
-        """Return the items of a family without threads by the day of their creation; None if it does not count them."""
-        found = find_family(family)
-        if not isinstance(found, ShowsGrowth):
-            return None
-        return await self._send(found.growth(self.config), found.schema(self.config), "validate")
+        """Return the entries of a family without threads by the day of their creation; None if these are not known."""
+        source = self._threads.get(family)
+        return await self._run(source, source.growth()) if isinstance(source, OwnerThreads) else None
 
     def turns_at_once(self, family: str) -> int:
         """Return the number of turns that a page reads to find when each message was first saved."""

@@ -133,6 +133,10 @@ class Owner(Table):
         spaces: The namespaces of owners; None if they have none.
         named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
         updated: The column with the time of the last write; empty if there is none.
+        written: The column by which lists are ordered, if not ``updated``: the time of the last write, or microseconds
+            since 1970.
+        created: The column with the time of the first write.
+        counted: The column with the number of rows of the first table of parts; empty if there is none.
         expires: The column with the time from which on an owner is expired; empty if owners do not expire.
     """
 
@@ -146,6 +150,9 @@ class Owner(Table):
     spaces: Spaces | None = None
     named: str = ""
     updated: str = ""
+    written: str = ""
+    created: str = "created_at"
+    counted: str = ""
     expires: str = "expires_at"
 
 
@@ -192,14 +199,22 @@ class Tables:
         return tuple(dict.fromkeys((*owner.key, *owner.version, *owner.epoch, *self.link)))
 
     @cached_property
-    def _columns(self) -> dict[str, tuple[str, ...]]:
+    def _columns(self) -> dict[str, dict[str, str]]:
         roles = {name: role for role, name in self.names.items()}
         return {
-            roles[table.name]: tuple(
-                name for name, kind in _COLUMN.findall(table.definition) if " AS (" not in f" {kind}"
-            )
+            roles[table.name]: {
+                name: kind for name, kind in _COLUMN.findall(table.definition) if " AS (" not in f" {kind}"
+            }
             for table in self.schema.tables
         }
+
+    def definition(self, table: Table) -> str:
+        """Return the definition of a table."""
+        return next(one.definition for one in self.schema.tables if one.name == self.names[table.role])
+
+    def kinds(self, table: Table) -> Mapping[str, str]:
+        """Return the columns of a table that are written, each with what follows its name in the definition."""
+        return self._columns[table.role]
 
     def columns(self, table: Table) -> tuple[str, ...]:
         """Return the columns of a table that are moved, in their order.

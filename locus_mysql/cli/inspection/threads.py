@@ -233,7 +233,7 @@ def stats(arguments: argparse.Namespace) -> int:
 def _show_statistics(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
     screen.line(Segment(find_family(found.family).title, "bold"))
     screen.line(
-        f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, 'checkpoint')}, ",
+        f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, find_family(found.family).unit)}, ",
         format_size(found.size_bytes),
     )
     if found.sampled is not None:
@@ -348,5 +348,5 @@ def _described(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock
     if checkpoint is not None:
         saved = clock.zoned(checkpoint.created_at)
         return f"checkpoint {sanitize_line(checkpoint.checkpoint_id)} ({saved}) of {name}"
-    count = counted(thread.checkpoints, "checkpoint")
+    count = counted(thread.checkpoints, find_family(thread.family).unit)
     return f"{name} ({count}, {format_size(thread.size_bytes)}, last saved {clock.zoned(thread.updated_at)})"

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
-from ...dialect import Schema
-from ...dialect.resealing import SealedColumn
 from ...records.tables import Tables
-from ..family import Maintenance, Transfer
+from ..family import Maintenance, TableFamily
 from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import Kind, checkpoint_schema
+from .statements.tables import Kind
 from .tables import tables
 
 if TYPE_CHECKING:
     from .store import StoreOperations
 
 
-class CheckpointFamily:
+class CheckpointFamily(TableFamily):
     """The tables of one kind of thread states. See `Family`.
 
     Args:
@@ -27,37 +24,23 @@ class CheckpointFamily:
         users: The public classes that use the tables.
     """
 
-    holds_threads = True
+    unit = "checkpoint"
     vacuumed_by_age = True
-    on_request = False
 
     def __init__(self, kind: Kind, title: str, users: str) -> None:
-        self.kind = kind
+        self.name = self.kind = kind
         self.title = title
         self.users = users
 
-    @property
-    def name(self) -> str:
-        """See `Family.name`."""
-        return self.kind
-
-    def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
-        return checkpoint_schema(
-            config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser
-        )
+    def tables(self, config: MySQLConfig) -> Tables:
+        """See `TableFamily.tables`."""
+        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
         from .maintenance import CheckpointMaintenance
 
         return CheckpointMaintenance(config, self.kind)
-
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(self._tables(config), config)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""
@@ -70,13 +53,6 @@ class CheckpointFamily:
         from .inspection.threads import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))
-
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
-        return self._tables(config).encrypted_columns()
-
-    def _tables(self, config: MySQLConfig) -> Tables:
-        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def operations(self, config: MySQLConfig) -> StoreOperations:
         """Return the operations on states, each of which is a dict."""

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...config import MySQLConfig
-from ...dialect import Schema
-from ...dialect.resealing import SealedColumn
-from ..family import Maintenance, Transfer
+from ...records.tables import Tables
+from ..family import Maintenance, TableFamily
 from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import graph_schema
 from .tables import tables
 
 
-class GraphFamily:
+class GraphFamily(TableFamily):
     """See `Family`."""
 
     name = "graphs"
     title = "Graphs"
     users = "MySQLCheckpointSaver, and LangGraph's savers"
-    holds_threads = True
+    unit = "checkpoint"
     vacuumed_by_age = True
-    on_request = False
 
-    def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
-        return graph_schema(config.table_prefix)
-
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
-        return tables(config.table_prefix).encrypted_columns()
+    def tables(self, config: MySQLConfig) -> Tables:
+        """See `TableFamily.tables`."""
+        return tables(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
         from .operations import GraphMaintenance
 
         return GraphMaintenance(config)
-
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(tables(config.table_prefix), config)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

@@ -28,6 +28,9 @@ from .records import (
     Turn,
 )
 
+#: The message for a cursor of another list.
+NO_CURSOR = "The cursor does not come from a page of this list. Begin at the first page."
+
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
@@ -232,7 +235,7 @@ def from_cursor(cursor: str, *types: type) -> list[Any]:
             raise ValueError
         return [_key(value, kind) for value, kind in zip(values, types, strict=True)]
     except (ValueError, TypeError, RecursionError, OverflowError, AttributeError):
-        raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None
+        raise InvalidInput(NO_CURSOR) from None
 
 
 def _key(value: Any, kind: type) -> Any:

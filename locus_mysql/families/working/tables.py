@@ -38,6 +38,7 @@ def tables(table_prefix: str) -> Tables:
             version=("stamp",),
             id="sid",
             named="session_id",
+            written="stamp",
         ),
         (
             Part("entries", key=("sid", "kind", "name"), sealed=(_VALUE,), noun="entry", title="name"),

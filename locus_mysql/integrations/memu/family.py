@@ -26,6 +26,7 @@ class MemuFamily:
     title = "memU"
     users = "MemuDatabase"
     holds_threads = False
+    unit = "record"
     vacuumed_by_age = False
     on_request = True
 

@@ -82,9 +82,10 @@ def _drawings(found: Statistics, today: date) -> list[BarChart]:
     def chart(title: str, value: Callable[[Day], int], label: Callable[[int], str]) -> BarChart:
         return bar_chart(title, {day.day: value(day) for day in found.days}, today, label)
 
+    unit = find_family(found.family).unit
     return [
         chart("Threads begun per day", lambda day: day.threads, texts.number),
-        chart("Checkpoints saved per day", lambda day: day.checkpoints, texts.number),
+        chart(f"{unit.capitalize()}s saved per day", lambda day: day.checkpoints, texts.number),
         chart("Bytes saved per day", lambda day: day.size_bytes, texts.size),
     ]
 

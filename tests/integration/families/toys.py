@@ -12,15 +12,13 @@ from typing import NamedTuple
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Dialect, Schema
-from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
-from locus_mysql.families.family import Count, Counts
+from locus_mysql.families.family import Count, Counts, TableFamily
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
-from locus_mysql.records.transfer import RowTransfer
 from locus_mysql.runtime.arguments import check_text
 from locus_mysql.runtime.sealing import Sealing
 
@@ -34,7 +32,10 @@ TOYS = """(
   broken BOOLEAN      NOT NULL,
   version BINARY(16)  NOT NULL,
   crc    INT UNSIGNED NOT NULL,
-  PRIMARY KEY (tenant, name)
+  created_at DATETIME(6) NOT NULL DEFAULT '2026-01-01',
+  updated_at DATETIME(6) NOT NULL DEFAULT '2026-01-01',
+  PRIMARY KEY (tenant, name),
+  KEY recent (tenant, updated_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
 
 WHEELS = """(
@@ -101,11 +102,11 @@ PAGE = Select(
 
 #: Writes a toy. An existing one is replaced or kept.
 PUT = SQL("""
-INSERT INTO {toys} (tenant, name, broken, version, crc)
-VALUES (:tenant, :name, :broken, UUID_TO_BIN(UUID()), :crc) AS new
+INSERT INTO {toys} (tenant, name, broken, version, crc, created_at, updated_at)
+VALUES (:tenant, :name, :broken, UUID_TO_BIN(UUID()), :crc, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)) AS new
     ON DUPLICATE KEY UPDATE {changes}
 """)
-REPLACES = "broken = new.broken, version = new.version, crc = new.crc"
+REPLACES = "broken = new.broken, version = new.version, crc = new.crc, updated_at = new.updated_at"
 KEEPS = "name = {toys}.name"
 
 PUT_WHEELS = SQL(
@@ -235,6 +236,7 @@ def tables(table_prefix: str) -> Tables:
             noun="toy",
             version=("version",),
             named="name",
+            updated="updated_at",
             expires="",
         ),
         (Part("wheels", key=("name", "wheel"), sealed=(Sealed("content", "content", row=("wheel",)),), noun="wheel"),),
@@ -244,26 +246,14 @@ def tables(table_prefix: str) -> Tables:
 # families/toys/family.py
 
 
-class ToyFamily:
+class ToyFamily(TableFamily):
     name = "toys"
     title = "Toys"
     users = "ToyBox"
-    holds_threads = False
-    vacuumed_by_age = False
-    on_request = False
+    unit = "wheel"
 
-    def schema(self, config: MySQLConfig) -> Schema:
-        return toy_schema(config.table_prefix)
+    def tables(self, config: MySQLConfig) -> Tables:
+        return tables(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> ToyMaintenance:
         return ToyMaintenance(config)
-
-    def transfer(self, config: MySQLConfig) -> RowTransfer:
-        return RowTransfer(tables(config.table_prefix), config)
-
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        return tables(config.table_prefix).encrypted_columns()
-
-    def inspection(self, config: MySQLConfig) -> None: ...
-
-    def changes(self, config: MySQLConfig) -> None: ...

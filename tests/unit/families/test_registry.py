@@ -29,8 +29,8 @@ def test_every_family_gives_the_parts_that_commands_and_pages_use() -> None:
         assert all(callable(method) for method in (maintenance.stored, maintenance.waste, maintenance.vacuum))
         transfer = family.transfer(config)
         assert transfer is None or transfer.noun
-        assert (family.inspection(config) is not None) == family.holds_threads
-        assert (family.changes(config) is not None) == family.holds_threads
+        assert family.inspection(config) is not None or not family.holds_threads
+        assert family.changes(config) is not None or not family.holds_threads
 
 
 def test_no_two_families_have_a_table_of_the_same_name() -> None:

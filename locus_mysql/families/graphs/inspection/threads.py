@@ -40,6 +40,7 @@ from ...inspection.records import (
     Turn,
 )
 from ...inspection.sources import (
+    NO_CURSOR,
     PAGE_LIMIT,
     RECENT_CHECKPOINTS,
     RECENT_THREADS,
@@ -408,7 +409,7 @@ def _position_in(cursor: str) -> tuple[str, str]:
     try:
         return str(datetime.fromisoformat(time)), thread_id
     except ValueError:
-        raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None
+        raise InvalidInput(NO_CURSOR) from None
 
 
 class GraphChanges:

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.inspection import CreatedRow, ExpiredCount
+from ....dialect.inspection import ExpiredCount
 from ....dialect.sql import Select
 
 
@@ -61,20 +61,4 @@ SELECT s.session_id, s.created_at, s.stamp, s.expires_at, s.variables, s.size_by
  WHERE {KEY} AND {LIVE_SESSION}
 """,
     InspectedSession,
-)
-
-#: The sessions created on each of the last 30 days, among the first ``limit`` in the order of their ids; and a row
-#: without a day with the number of these.
-CREATED = Select(
-    """
-WITH first AS (
-  SELECT s.created_at FROM {sessions} s WHERE s.tenant = :tenant AND {LIVE_SESSION} LIMIT :limit
-)
-(SELECT CAST(DATE(created_at) AS CHAR) AS day, COUNT(*) AS items FROM first
-  WHERE created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY
-  GROUP BY day)
-UNION ALL
-(SELECT NULL, COUNT(*) FROM first)
-""",
-    CreatedRow,
 )
