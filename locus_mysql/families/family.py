@@ -21,7 +21,7 @@ from ..runtime.transfer import Source, Target
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
     from ..records.tables import Tables
-    from .inspection.sources import ThreadChanges, ThreadSource
+    from .inspection.owners import OwnerChanges, OwnerThreads
 
 
 class Count(NamedTuple):
@@ -159,14 +159,14 @@ class Family(Protocol):
     def transfer(self, config: MySQLConfig) -> Transfer | None:
         """Return the object that exports and imports the tenant's rows; None if the family cannot be exported."""
 
-    def inspection(self, config: MySQLConfig) -> ThreadSource | None:
+    def inspection(self, config: MySQLConfig) -> OwnerThreads | None:
         """Return the object that reads the tenant's threads for the inspector and the API.
 
         If it is None, these show only what all families have: the title, whether the tables exist, and the counts of
         `Maintenance.stored`.
         """
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges | None:
+    def changes(self, config: MySQLConfig) -> OwnerChanges | None:
         """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
 
 
@@ -199,13 +199,13 @@ class TableFamily:
         """See `EncryptsColumns.encrypted_columns`."""
         return self.tables(config).encrypted_columns()
 
-    def inspection(self, config: MySQLConfig) -> ThreadSource | None:
+    def inspection(self, config: MySQLConfig) -> OwnerThreads | None:
         """See `Family.inspection`."""
         from .inspection.owners import OwnerThreads
 
         return OwnerThreads(self.tables(config), config)
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges | None:
+    def changes(self, config: MySQLConfig) -> OwnerChanges | None:
         """See `Family.changes`."""
         from .inspection.owners import OwnerChanges
 

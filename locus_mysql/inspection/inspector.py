@@ -35,7 +35,7 @@ from ..families.inspection.records import (
     Turn,
     Window,
 )
-from ..families.inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, ThreadSource
+from ..families.inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
 from ..families.inspection.status import status_of
 from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_awaited
 from ..families.memories.inspection import Memories
@@ -78,7 +78,7 @@ class Inspector:
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
         self._families: Mapping[str, Family] = {family.name: family for family in families()}
-        self._threads: Mapping[str, ThreadSource] = {
+        self._threads: Mapping[str, OwnerThreads] = {
             name: source
             for name, family in self._families.items()
             if (source := family.inspection(self.config)) is not None
@@ -387,7 +387,7 @@ class Inspector:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    def _source(self, family: str) -> ThreadSource:
+    def _source(self, family: str) -> OwnerThreads:
         source = self._threads.get(family)
         if source is None:
             raise InvalidInput(

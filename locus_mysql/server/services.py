@@ -13,7 +13,7 @@ from ..config import MySQLConfig, StoreKeywords, StoreOptions
 from ..engine.bootstrap import has_own_tables
 from ..engine.operation import Operation
 from ..families.family import Family
-from ..families.inspection.sources import ThreadChanges
+from ..families.inspection.owners import OwnerChanges
 from ..families.memories.embedding import EmbedFunction
 from ..families.memories.embedding_options import name_of_model
 from ..families.memories.store import SyncMemoryStore
@@ -135,7 +135,7 @@ class TenantStores:
         """The long-term memories."""
         return SyncMemoryStore(self._database, dims=self._services.dims, model=self._services.model, **self._options)
 
-    def changes(self, family: str) -> ThreadChanges:
+    def changes(self, family: str) -> OwnerChanges:
         """Return the object that copies and deletes threads of a family.
 
         Raises:
@@ -143,7 +143,7 @@ class TenantStores:
         """
         return changes_of(find_family(family), self._config)
 
-    def change(self, family: str, change: Callable[[ThreadChanges], Operation[bool]]) -> bool:
+    def change(self, family: str, change: Callable[[OwnerChanges], Operation[bool]]) -> bool:
         """Copy or delete a thread of a family; False if it does not exist. Creates no tables."""
         steps = fetching_keys(change(self.changes(family)), self._config)
         return self._database.synchronous.run(steps, find_family(family).schema(self._config), "validate")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from ...config import MySQLConfig
 from ...records.tables import Tables
 from ..family import Maintenance, TableFamily
-from ..inspection.sources import ThreadChanges, ThreadSource
 from .statements.tables import Kind
 from .tables import tables
 
 if TYPE_CHECKING:
+    from ..inspection.owners import OwnerChanges, OwnerThreads
     from .store import StoreOperations
 
 
@@ -42,13 +42,13 @@ class CheckpointFamily(TableFamily):
 
         return CheckpointMaintenance(config, self.kind)
 
-    def inspection(self, config: MySQLConfig) -> ThreadSource:
+    def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""
         from .inspection.threads import CheckpointThreads
 
         return CheckpointThreads(config, self.kind)
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges:
+    def changes(self, config: MySQLConfig) -> OwnerChanges:
         """See `Family.changes`."""
         from .inspection.threads import CheckpointChanges
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...config import MySQLConfig
 from ...records.tables import Tables
 from ..family import Maintenance, TableFamily
-from ..inspection.sources import ThreadChanges, ThreadSource
 from .tables import tables
+
+if TYPE_CHECKING:
+    from ..inspection.owners import OwnerChanges, OwnerThreads
 
 
 class GraphFamily(TableFamily):
@@ -28,13 +32,13 @@ class GraphFamily(TableFamily):
 
         return GraphMaintenance(config)
 
-    def inspection(self, config: MySQLConfig) -> ThreadSource:
+    def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""
         from .inspection.threads import GraphThreads
 
         return GraphThreads(config)
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges:
+    def changes(self, config: MySQLConfig) -> OwnerChanges:
         """See `Family.changes`."""
         from .inspection.threads import GraphChanges
 

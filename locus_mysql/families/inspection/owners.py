@@ -152,13 +152,14 @@ class Naming:
 
 
 class OwnerThreads:
-    """The owners of a family and one tenant: a `ThreadSource`.
+    """Reads the owners of a family and one tenant as threads; see `Inspector`. Methods but `markers` are operations.
 
     Args:
         tables: The family's tables.
         config: The options.
     """
 
+    #: The number of turns that a page reads to find when each message was first saved.
     turns_at_once = 250
 
     #: The condition for owners that lists contain, such as `` AND …``.
@@ -212,7 +213,7 @@ class OwnerThreads:
         return self._moving.sql.owners(statement, {**self._pieces, **(pieces or {})}, tenant=self._tenant, **values)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads`. One round trip. Owners have no metadata: a filter by metadata finds none."""
+        """Return a page of owners, the last written first. One round trip. A filter by metadata finds none."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         pattern = check_text(wanted.pattern, "Pattern")
         conditions, values = self.listed, dict[str, Any]()
@@ -265,14 +266,14 @@ class OwnerThreads:
         return rows[0] if rows else None
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
-        """See `ThreadSource.thread`. One round trip."""
+        """Return an owner; None if it does not exist. One round trip."""
         row = yield from self._one(thread_id)
         return None if row is None else self._thread(row)
 
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
     ) -> Operation[Page[CheckpointRow]]:
-        """See `ThreadSource.history`: the one state, if it was written by then. One round trip."""
+        """Return a page of the checkpoints: the one state, if it was written by then. One round trip."""
         check_limit(limit, least=1)
         if cursor is not None:
             from_cursor(cursor, int)
@@ -284,7 +285,15 @@ class OwnerThreads:
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
     ) -> Operation[Deferred[StateView] | None]:
-        """See `ThreadSource.state`: the rows of the owner. Two round trips and one for each page."""
+        """Return a state, without its messages: the rows of the owner. Two round trips, and one for each page.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; None for the newest.
+            namespace: The checkpoint namespace of a graph.
+            at: Only what was saved by then.
+            partly: Whether long lists may be `Items`, whose items are decoded on access.
+        """
         row = yield from self._one(thread_id)
         if row is None or namespace or not self._written_by(row, at):
             return None
@@ -332,19 +341,23 @@ class OwnerThreads:
         }
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
-        """See `ThreadSource.turns`: none, as an owner has one state."""
+        """Return confidence, tokens and iterations of the newest states, oldest first: none, as there is one state."""
         check_text(thread_id, "Thread id")
         check_limit(limit)
         return list
         yield
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
-        """See `ThreadSource.previews`: none, as the family says nothing of conversations."""
+        """Return status, first and last message of threads, for a list: none, as owners need not be conversations.
+
+        In one or two round trips. Reads a bounded number of bytes of each thread, and no whole state. What lies beyond
+        is missing in the preview.
+        """
         return dict
         yield
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
-        """See `ThreadSource.search`: reads the owners written last, as there is no full-text index."""
+        """Return the states with these words: of the owners written last, as there is no full-text index."""
         words = patterns_of(check_text(query, "Query"), self._parser)
         limit = check_limit(limit)
         if not words or not limit:
@@ -361,14 +374,14 @@ class OwnerThreads:
         return partial(hits_in, texts, words, limit, hit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """See `ThreadSource.by_metadata`: none, as owners have no metadata."""
+        """Return checkpoints by their metadata: none, as owners have none."""
         check_text(key, "Metadata key")
         check_limit(limit)
         return []
         yield
 
     def statistics(self) -> Operation[Statistics]:
-        """See `ThreadSource.statistics`. Parts count as checkpoints; a day counts the owners created on it.
+        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it.
 
         Exact where owners have the size of their parts; else of a sample, after a count of all.
         """
@@ -406,7 +419,7 @@ class OwnerThreads:
         return growth_of(f"{self.tables.owner.noun}s", (yield from fetch(query)), EXAMINED)
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
-        """See `ThreadSource.markers`."""
+        """Return a query of those of these threads that exist, each with a value that every write changes."""
         keys = [key for one in thread_ids if (key := self.naming.key_of(one)) is not None]
         which = f"(o.tenant, {', '.join(f'o.{one}' for one in self.naming.columns)}) IN (:keys)" if keys else "FALSE"
         values = {"keys": [(self._tenant, *key) for key in keys]} if keys else {}
@@ -448,14 +461,17 @@ class OwnerThreads:
 
 
 class OwnerChanges:
-    """Deletes and copies owners. See `ThreadChanges`.
+    """Deletes and copies owners, for the inspector, the API and ``rm``. Each method is an operation.
 
     Args:
         tables: The family's tables.
         config: The options.
     """
 
+    #: Whether a new thread can begin with a single state of another one.
     can_branch = False
+
+    #: Whether threads have older checkpoints, which can be deleted one by one.
     has_history = False
 
     def __init__(self, tables: Tables, config: MySQLConfig) -> None:
@@ -463,12 +479,22 @@ class OwnerChanges:
         self._moving = Moving(tables, config)
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `ThreadChanges.delete`."""
+        """Delete a thread or one of its checkpoints; False if it does not exist.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; None for the whole thread.
+            namespace: The checkpoint's namespace, of a graph.
+        """
         key = self.naming.key_of(thread_id)
         return key is not None and checkpoint_id is None and (yield from remove_owner(self._moving, key))
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `ThreadChanges.copy`."""
+        """Copy a whole thread; False if it does not exist.
+
+        Raises:
+            ThreadExists: The target exists.
+        """
         key, new = self.naming.key_of(source), self.naming.key_of(target)
         owner = self._moving.tables.owner
         if new is None:
@@ -482,7 +508,12 @@ class OwnerChanges:
         return key is not None and (yield from copy_owner(self._moving, key, new, change))
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """Refuse: an owner has one state."""
+        """Save a state of a thread as the first of a new one; False if it does not exist.
+
+        Raises:
+            ThreadExists: The target has checkpoints.
+            InvalidInput: The family cannot branch, as its owners have one state.
+        """
         raise InvalidInput(f"A {self._moving.tables.owner.noun} can only be copied as a whole.")
         yield
 

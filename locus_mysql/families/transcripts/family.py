@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...config import MySQLConfig
 from ...records.tables import Tables
 from ..family import Maintenance, TableFamily
-from ..inspection.sources import ThreadChanges, ThreadSource
 from .tables import tables
+
+if TYPE_CHECKING:
+    from ..inspection.owners import OwnerChanges, OwnerThreads
 
 
 class TranscriptFamily(TableFamily):
@@ -27,13 +31,13 @@ class TranscriptFamily(TableFamily):
 
         return TranscriptMaintenance(config)
 
-    def inspection(self, config: MySQLConfig) -> ThreadSource:
+    def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""
         from .inspection import TranscriptThreads
 
         return TranscriptThreads(config)
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges:
+    def changes(self, config: MySQLConfig) -> OwnerChanges:
         """See `Family.changes`."""
         from .inspection import TranscriptChanges
 

@@ -46,7 +46,7 @@ PAGE_BYTES = 1_048_576
 
 
 class TranscriptThreads(OwnerThreads):
-    """The transcripts of one tenant: a `ThreadSource`.
+    """The transcripts of one tenant.
 
     Args:
         config: The options.
@@ -63,7 +63,7 @@ class TranscriptThreads(OwnerThreads):
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
     ) -> Operation[Deferred[StateView] | None]:
-        """See `ThreadSource.state`. One round trip."""
+        """See `OwnerThreads.state`. One round trip."""
         key = self.naming.key_of(thread_id)
         if key is None or namespace:
             return None
@@ -78,7 +78,7 @@ class TranscriptThreads(OwnerThreads):
         return partial(self._view, thread_id, where, row, found.items if found else ())
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
-        """See `ThreadSource.previews`. One round trip."""
+        """See `OwnerThreads.previews`. One round trip."""
         keys = [self._row_key(key) for one in thread_ids if (key := self.naming.key_of(one)) is not None]
         if not keys:
             return dict
@@ -87,7 +87,7 @@ class TranscriptThreads(OwnerThreads):
         return partial(self._previews, rows)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
-        """See `ThreadSource.search`.
+        """See `OwnerThreads.search`.
 
         Transcripts have no full-text index, so this reads the last items of the most recent ones. Two round trips.
         """
@@ -173,7 +173,7 @@ _BY_SEQ = attrgetter("seq")
 
 
 class TranscriptChanges(OwnerChanges):
-    """See `ThreadChanges`.
+    """See `OwnerChanges`.
 
     Args:
         config: The options.
@@ -189,14 +189,14 @@ class TranscriptChanges(OwnerChanges):
         return None if key is None else TranscriptKey(*(one.decode() for one in key if isinstance(one, bytes)))
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `ThreadChanges.delete`. A transcript without a part is deleted with its parts."""
+        """See `OwnerChanges.delete`. A transcript without a part is deleted with its parts."""
         key = self._key_of(thread_id)
         if key is None or checkpoint_id is not None:
             return False
         return bool((yield from self._operations.delete(key, parts=not key.part)))
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `ThreadChanges.copy`: the transcript alone, without those of its parts."""
+        """See `OwnerChanges.copy`: the transcript alone, without those of its parts."""
         key, new = self._key_of(source), self._key_of(target)
         if new is None or not (new.kind and new.name):
             raise InvalidInput(f"{target!r} is no id of a transcript. Write it as kind/collection/name.")

@@ -250,28 +250,6 @@ async def test_a_pattern_that_no_index_serves_is_searched_step_by_step(
     assert sizes == [0, 1, 0, 1, 0]
 
 
-async def test_threads_are_filtered_by_when_they_were_saved(
-    config: MySQLConfig, inspector: Inspector, run_sql: RunSql
-) -> None:
-    async with MySQLCheckpointSaver(config) as plain:
-        for name in ("old", "new"):
-            await plain.put(thread_id=name, checkpoint_id="1", checkpoint_data={})
-    for table in ("locus_graph_threads", "locus_graph_checkpoints"):
-        run_sql(
-            f"UPDATE {config.database}.{table} SET created_at = created_at - INTERVAL 9 DAY WHERE thread_id = 'old'"
-        )
-    run_sql(
-        f"UPDATE {config.database}.locus_graph_threads SET updated_at = updated_at - INTERVAL 9 DAY "
-        "WHERE thread_id = 'old'"
-    )
-    week_ago = datetime.now(UTC) - timedelta(days=7)
-    (new,) = (await inspector.threads("graphs", saved_after=week_ago)).items
-    (old,) = (await inspector.threads("graphs", saved_before=week_ago)).items
-    assert (new.thread_id, old.thread_id) == ("new", "old")
-    statistics = await inspector.statistics("graphs")
-    assert [(day.threads, day.checkpoints) for day in statistics.days] == [(1, 1), (1, 1)]
-
-
 async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, run_sql: RunSql) -> None:
     await talk(saver, "large", "x" * 5_000, "y" * 5_000)
     await talk(saver, "small", "z")
