@@ -170,7 +170,7 @@ class Family(Protocol):
         """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
 
 
-class TableFamily:
+class DeclaredFamily:
     """A family that declares its tables: what moves, encrypts and inspects them follows from that. See `Family`."""
 
     name: str

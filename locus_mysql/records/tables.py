@@ -133,10 +133,10 @@ class Owner(Table):
         spaces: The namespaces of owners; None if they have none.
         named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
         updated: The column with the time of the last write; empty if there is none.
-        written: The column by which lists are ordered, if not ``updated``: the time of the last write, or microseconds
+        stamp: The column with the time of the last write, if that is not ``updated``: the time of the last write, or microseconds
             since 1970.
         created: The column with the time of the first write.
-        counted: The column with the number of rows of the first table of parts; empty if there is none.
+        rows: The column with the number of rows of the first table of parts; empty if there is none.
         expires: The column with the time from which on an owner is expired; empty if owners do not expire.
     """
 
@@ -150,9 +150,9 @@ class Owner(Table):
     spaces: Spaces | None = None
     named: str = ""
     updated: str = ""
-    written: str = ""
+    stamp: str = ""
     created: str = "created_at"
-    counted: str = ""
+    rows: str = ""
     expires: str = "expires_at"
 
 

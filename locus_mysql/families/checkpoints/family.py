@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...records.tables import Tables
-from ..family import Maintenance, TableFamily
+from ..family import Maintenance, DeclaredFamily
 from .statements.tables import Kind
 from .tables import tables
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .store import StoreOperations
 
 
-class CheckpointFamily(TableFamily):
+class CheckpointFamily(DeclaredFamily):
     """The tables of one kind of thread states. See `Family`.
 
     Args:
@@ -33,7 +33,7 @@ class CheckpointFamily(TableFamily):
         self.users = users
 
     def tables(self, config: MySQLConfig) -> Tables:
-        """See `TableFamily.tables`."""
+        """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:

@@ -25,7 +25,7 @@ def tables(table_prefix: str) -> Tables:
             epoch=("epoch",),
             fresh=(("epoch", 8),),
             named="thread_id",
-            written="updated_at",
+            stamp="updated_at",
         ),
         (
             Part(

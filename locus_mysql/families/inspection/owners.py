@@ -173,7 +173,7 @@ class OwnerThreads:
         self._tenant = config.tenant
         self._parser = config.search_parser
         owner = tables.owner
-        self._written = owner.written or owner.updated
+        self._written = owner.stamp or owner.updated
         self._in_us = "INT" in tables.kinds(owner)[self._written]
         # Without an index of the times, pages are in the order of the keys.
         self._by_time = f"(tenant, {self._written}" in tables.definition(owner)
@@ -181,7 +181,7 @@ class OwnerThreads:
         version = ", ".join(f"HEX(o.{one})" for one in owner.version or owner.epoch or (self._written,))
         self._pieces = {
             "ID": self.naming.sql,
-            "ROWS": f"o.{owner.counted}" if owner.counted else self._total("COUNT(*)", tables.parts[:1]),
+            "ROWS": f"o.{owner.rows}" if owner.rows else self._total("COUNT(*)", tables.parts[:1]),
             "BYTES": f"o.{owner.size}" if owner.size else self._total("SUM({SIZE})", tables.parts),
             "BY": ", ".join(
                 [*([f"o.{self._written} DESC"] if self._by_time else []), *(f"o.{one}" for one in owner.key)]

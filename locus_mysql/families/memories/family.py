@@ -5,11 +5,11 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...records.tables import Tables
-from ..family import InspectorPage, Maintenance, TableFamily
+from ..family import InspectorPage, Maintenance, DeclaredFamily
 from .statements.tables import memory_schema
 
 
-class MemoryFamily(TableFamily):
+class MemoryFamily(DeclaredFamily):
     """See `Family`."""
 
     name = "memories"
@@ -24,7 +24,7 @@ class MemoryFamily(TableFamily):
         return memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser)
 
     def tables(self, config: MySQLConfig) -> Tables:
-        """See `TableFamily.tables`."""
+        """See `DeclaredFamily.tables`."""
         from .tables import tables_of
 
         return tables_of(config)

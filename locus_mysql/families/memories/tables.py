@@ -55,7 +55,7 @@ def _tables(sql: MemoryDialect) -> Tables:
             epoch=("version", "updated_at"),
             bound=("path",),
             described=lambda row: Title(row["path"], row["item_key"]).place,
-            written="updated_at",
+            stamp="updated_at",
             spaces=Spaces("path", partial(path_of, empty=True)),
         ),
         (

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...records.tables import Tables
-from ..family import Maintenance, TableFamily
+from ..family import Maintenance, DeclaredFamily
 from .tables import tables
 
 if TYPE_CHECKING:
     from ..inspection.owners import OwnerChanges, OwnerThreads
 
 
-class TranscriptFamily(TableFamily):
+class TranscriptFamily(DeclaredFamily):
     """See `Family`."""
 
     name = "transcripts"
@@ -22,7 +22,7 @@ class TranscriptFamily(TableFamily):
     unit = "item"
 
     def tables(self, config: MySQLConfig) -> Tables:
-        """See `TableFamily.tables`."""
+        """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:

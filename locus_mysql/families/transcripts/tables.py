@@ -24,8 +24,8 @@ def tables(table_prefix: str) -> Tables:
             version=("revision",),
             id="sid",
             size="size_bytes",
-            written="revision",
-            counted="items",
+            stamp="revision",
+            rows="items",
         ),
         (
             Part(

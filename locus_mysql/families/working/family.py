@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...config import MySQLConfig
 from ...records.tables import Tables
-from ..family import InspectorPage, Maintenance, TableFamily
+from ..family import InspectorPage, Maintenance, DeclaredFamily
 from .tables import tables
 
 
-class WorkingFamily(TableFamily):
+class WorkingFamily(DeclaredFamily):
     """See `Family`."""
 
     name = "working"
@@ -19,7 +19,7 @@ class WorkingFamily(TableFamily):
     page = InspectorPage("sessions", "Sessions")
 
     def tables(self, config: MySQLConfig) -> Tables:
-        """See `TableFamily.tables`."""
+        """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:

@@ -38,7 +38,7 @@ def tables(table_prefix: str) -> Tables:
             version=("stamp",),
             id="sid",
             named="session_id",
-            written="stamp",
+            stamp="stamp",
         ),
         (
             Part("entries", key=("sid", "kind", "name"), sealed=(_VALUE,), noun="entry", title="name"),

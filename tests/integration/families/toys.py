@@ -16,7 +16,7 @@ from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
-from locus_mysql.families.family import Count, Counts, TableFamily
+from locus_mysql.families.family import Count, Counts, DeclaredFamily
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
 from locus_mysql.runtime.arguments import check_text
@@ -246,7 +246,7 @@ def tables(table_prefix: str) -> Tables:
 # families/toys/family.py
 
 
-class ToyFamily(TableFamily):
+class ToyFamily(DeclaredFamily):
     name = "toys"
     title = "Toys"
     users = "ToyBox"

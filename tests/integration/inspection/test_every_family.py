@@ -14,7 +14,7 @@ from locus_mysql import Database, MySQLConfig, SyncMySQLCheckpointSaver
 from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints.family import CheckpointFamily
-from locus_mysql.families.family import TableFamily
+from locus_mysql.families.family import DeclaredFamily
 from locus_mysql.families.inspection.sources import to_cursor
 from locus_mysql.families.registry import find_family, register_family, unregister_family
 from locus_mysql.families.transcripts.operations import TranscriptOperations
@@ -40,7 +40,7 @@ class Side:
 
     def __init__(self, name: str, config: MySQLConfig, database: Database) -> None:
         family = find_family(name)
-        assert isinstance(family, TableFamily)
+        assert isinstance(family, DeclaredFamily)
         self.name, self.family, self.config, self.database = name, family, config, database
         self._saves = 0
         self._names = set[str]()
