@@ -7,8 +7,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..config import MySQLConfig
@@ -19,11 +18,10 @@ from ..engine.logs import warning_about
 from ..engine.operation import fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
-from ..families.family import Count, Counts, Family, in_words
-from ..families.inspection.records import Page, ThreadRow
-from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
+from ..families.family import Family
 from ..families.registry import families, find_family
 from ..families.word_indexes import warn_of_clear_words
+from ..records.maintenance import Count, Counts, in_words
 from ..runtime.database import Database
 from .arguments import (
     FAILED,
@@ -34,7 +32,6 @@ from .arguments import (
     options_of,
     sanitize,
 )
-from .inspection.command import pages
 from .tables import add_family, existing_families
 
 
@@ -88,14 +85,14 @@ def vacuum(arguments: argparse.Namespace) -> int:
         async with Database(config) as database:
             for family in await existing_families(database, arguments.family):
                 maintenance = family.maintenance(config)
-                running = maintenance.waste() if arguments.dry_run else maintenance.vacuum(*age)
+                if arguments.dry_run:
+                    running = maintenance.waste(config.tenant, days)
+                else:
+                    running = maintenance.vacuum(config.tenant, *age)
                 counts = await database.asynchronous.run(running, family.schema(config), config.ddl_mode)
-                old = []
-                if arguments.dry_run and days is not None and family.holds_threads and family.vacuumed_by_age:
-                    old = [await _old_threads(database, family, days)]
-                done[family.name] = _as_json(counts) + old
+                done[family.name] = _as_json(counts)
                 if not arguments.json:
-                    _print_vacuum(family, [*counts, *(Count(one["number"], one["what"]) for one in old)], arguments)
+                    _print_vacuum(family, counts, arguments)
         return done
 
     found = asyncio.run(run())
@@ -109,20 +106,6 @@ def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.N
         print(f"Removed {in_words(counts)} of {family.name}.")
     elif counts:
         print(f"Would remove {in_words(counts)} of {family.name}.")
-
-
-async def _old_threads(database: Database, family: Family, days: float) -> dict[str, Any]:
-    """Return the number of threads without a save for some days, which a vacuum deletes whole."""
-    source = family.inspection(database.config)
-    assert source is not None  # noqa: S101 - the family holds threads
-    before = datetime.now(UTC) - timedelta(days=days)
-
-    def read(cursor: str | None) -> Awaitable[Page[ThreadRow]]:
-        reading = source.threads(ThreadFilter(saved_before=before), PAGE_LIMIT, cursor)
-        return database.asynchronous.run(reading, source.schema, "validate")
-
-    number = sum([len(page.items) async for page in pages(read)])
-    return {"number": number, "what": "{thread} without a save for that long"}
 
 
 def _as_json(counts: Counts) -> list[dict[str, Any]]:
@@ -237,8 +220,8 @@ async def _of_family(database: Database, family: Family) -> dict[str, Any]:
         return found
     maintenance = family.maintenance(config)
     try:
-        found["stored"] = _as_json(await engine.run(maintenance.stored()))
-        found["unneeded"] = _as_json(await engine.run(maintenance.waste()))
+        found["stored"] = _as_json(await engine.run(maintenance.stored(config.tenant)))
+        found["unneeded"] = _as_json(await engine.run(maintenance.waste(config.tenant)))
     except SchemaMismatch:
         if not found["problems"]:  # else the reported problems explain this error
             raise

@@ -16,7 +16,7 @@ from ..dialect.schema import describe_all
 from ..engine.bootstrap import DDLMode, check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.family import Counts, Family, ShowsGrowth
+from ..families.family import Family, ShowsGrowth
 from ..families.inspection.conversation import messages_of, part_of_conversation
 from ..families.inspection.item_records import Growth, ItemHit, ItemRow, ItemView, NamespaceRow
 from ..families.inspection.records import (
@@ -42,6 +42,7 @@ from ..families.memories.searching import Way
 from ..families.memories.vectors.scoring import Metric
 from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
+from ..records.maintenance import Counts
 from ..runtime.arguments import check_thread_id
 from ..runtime.database import Database, share
 from ..runtime.generators import drive_awaited
@@ -288,7 +289,7 @@ class Inspector:
             SchemaMismatch: The family has no tables.
         """
         found = find_family(family)
-        stored = found.maintenance(self.config).stored()
+        stored = found.maintenance(self.config).stored(self.config.tenant)
         return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.resealing import SealedColumn
+from ...records.maintenance import Upkeep
 from ...records.tables import Tables
-from ..family import Maintenance, Transfer
+from ..family import DeclaredFamily
 from ..inspection.sources import ThreadChanges, ThreadSource
 from .statements.tables import Kind, checkpoint_schema
 from .tables import tables
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from .store import StoreOperations
 
 
-class CheckpointFamily:
+class CheckpointFamily(DeclaredFamily):
     """The tables of one kind of thread states. See `Family`.
 
     Args:
@@ -29,17 +28,12 @@ class CheckpointFamily:
 
     holds_threads = True
     vacuumed_by_age = True
-    on_request = False
 
     def __init__(self, kind: Kind, title: str, users: str) -> None:
         self.kind = kind
+        self.name = kind
         self.title = title
         self.users = users
-
-    @property
-    def name(self) -> str:
-        """See `Family.name`."""
-        return self.kind
 
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
@@ -47,17 +41,21 @@ class CheckpointFamily:
             config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser
         )
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .maintenance import CheckpointMaintenance
+    def tables(self, config: MySQLConfig) -> Tables:
+        """See `DeclaredFamily.tables`."""
+        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
-        return CheckpointMaintenance(config, self.kind)
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """See `DeclaredFamily.upkeep`."""
+        from .maintenance import CheckpointUpkeep
+        from .statements.dialect import checkpoint_dialect
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(self._tables(config), config)
+        return CheckpointUpkeep(
+            checkpoint_dialect(
+                config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser
+            ),
+            config.ttl_s,
+        )
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""
@@ -70,13 +68,6 @@ class CheckpointFamily:
         from .inspection.threads import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))
-
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
-        return self._tables(config).encrypted_columns()
-
-    def _tables(self, config: MySQLConfig) -> Tables:
-        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def operations(self, config: MySQLConfig) -> StoreOperations:
         """Return the operations on states, each of which is a dict."""

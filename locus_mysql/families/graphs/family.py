@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...config import MySQLConfig
-from ...dialect import Schema
-from ...dialect.resealing import SealedColumn
-from ..family import Maintenance, Transfer
+from ...records.maintenance import Upkeep
+from ...records.tables import Tables
+from ..family import DeclaredFamily
 from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import graph_schema
 from .tables import tables
 
 
-class GraphFamily:
+class GraphFamily(DeclaredFamily):
     """See `Family`."""
 
     name = "graphs"
@@ -21,27 +18,16 @@ class GraphFamily:
     users = "MySQLCheckpointSaver, and LangGraph's savers"
     holds_threads = True
     vacuumed_by_age = True
-    on_request = False
 
-    def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
-        return graph_schema(config.table_prefix)
+    def tables(self, config: MySQLConfig) -> Tables:
+        """See `DeclaredFamily.tables`."""
+        return tables(config.table_prefix)
 
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
-        return tables(config.table_prefix).encrypted_columns()
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """See `DeclaredFamily.upkeep`."""
+        from .operations import GraphOperations
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .operations import GraphMaintenance
-
-        return GraphMaintenance(config)
-
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(tables(config.table_prefix), config)
+        return GraphOperations(config).removing
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...config import MySQLConfig
-from ...dialect import Schema
-from ...dialect.resealing import SealedColumn
-from ..family import Maintenance, Transfer
+from ...records.tables import Tables
+from ..family import DeclaredFamily
 from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import transcript_schema
 from .tables import tables
 
 
-class TranscriptFamily:
+class TranscriptFamily(DeclaredFamily):
     """See `Family`."""
 
     name = "transcripts"
     title = "Transcripts"
     users = "TranscriptStore, and integrations for sessions, conversations, memory files and runs"
     holds_threads = True
-    vacuumed_by_age = False
-    on_request = False
 
-    def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
-        return transcript_schema(config.table_prefix)
-
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
-        return tables(config.table_prefix).encrypted_columns()
-
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .maintenance import TranscriptMaintenance
-
-        return TranscriptMaintenance(config)
-
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(tables(config.table_prefix), config)
+    def tables(self, config: MySQLConfig) -> Tables:
+        """See `DeclaredFamily.tables`."""
+        return tables(config.table_prefix)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

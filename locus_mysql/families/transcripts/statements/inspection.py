@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ....dialect import Query
 from ....dialect.dialect import Dialect
-from ....dialect.inspection import ExpiredCount, ThreadMarker
+from ....dialect.inspection import ThreadMarker
 from ....dialect.like import like
 from ....dialect.sql import Select
 from .reading import StoredHeader
@@ -80,9 +80,6 @@ SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
 """,
     Totals,
 )
-
-#: Counts all tenants, as `vacuum` removes the expired transcripts of all tenants. Relies on the index expiry.
-COUNT_EXPIRED = Select("SELECT COUNT(*) FROM {transcripts} t WHERE t.expires_at <= UTC_TIMESTAMP(6)", ExpiredCount)
 
 #: The transcripts created on each of the last 30 days.
 DAYS = Select(
