@@ -47,6 +47,16 @@ class Maintains(Protocol):
     ) -> Operation[list[Owned]]:
         """See `Maintenance.named`."""
 
+    @property
+    def together(self) -> int:
+        """The number of owners that one transaction removes."""
+
+    def claim(self, job: str, holder: int) -> Operation[bool]:
+        """See `ledger.claim`."""
+
+    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
+        """See `Maintenance.remove_expired`."""
+
     def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
         """See `Maintenance.remove`."""
 

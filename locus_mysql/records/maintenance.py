@@ -289,6 +289,11 @@ class Maintenance:
         """The SQL expression of an owner's name."""
         return self.tables.owner.name or f"o.{self.tables.owner.key[0]}"
 
+    @property
+    def together(self) -> int:
+        """The number of owners that one transaction removes."""
+        return self.tables.owner.together
+
     # Counting
 
     def stored(self, tenant: str) -> Operation[Counts]:
@@ -349,12 +354,16 @@ class Maintenance:
             rows_of = {self.tables.owner.role: usage.number}
             rows_of |= {role: cast(int, results.of(query).rows[0][0]) for role, query in parts.items()}
             more = any(number > COUNTED_ROWS for number in rows_of.values())
-            rows_of = {role: min(number, COUNTED_ROWS) for role, number in rows_of.items()}
+            rows_of = {self.tables.names[role]: min(number, COUNTED_ROWS) for role, number in rows_of.items()}
             at = datetime.fromisoformat(usage.written_at) if isinstance(usage.written_at, str) else usage.written_at
             found[tenant] = Usage(sum(rows_of.values()), rows_of, more, at)
         return found
 
     # Removing
+
+    def claim(self, job: str, holder: int) -> Operation[bool]:
+        """See `ledger.claim`."""
+        return (yield from ledger.claim(self._sql.dialect, job, holder))
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
         """Remove rows of a tenant that are no longer needed, in short transactions, and return their numbers.

@@ -157,6 +157,9 @@ class MemuMaintenance:
         config: The options.
     """
 
+    #: The number of records that one transaction removes.
+    together = 100
+
     def __init__(self, config: MySQLConfig) -> None:
         self._sql = memu_dialect(own_prefix(config).table_prefix, ())
 
@@ -193,11 +196,20 @@ class MemuMaintenance:
         found = {}
         for tenant in tenants:
             rows = {role: results.rows(queries[tenant, role])[0] for role in CORE}
-            numbers = {role: min(row.number, COUNTED_ROWS) for role, row in rows.items()}
+            numbers = {self._sql.names[role]: min(row.number, COUNTED_ROWS) for role, row in rows.items()}
             times = [row.written_at for row in rows.values() if row.written_at is not None]
             more = any(row.number > COUNTED_ROWS for row in rows.values())
             found[tenant] = Usage(sum(numbers.values()), numbers, more, max(times, default=None))
         return found
+
+    def claim(self, job: str, holder: int) -> Operation[bool]:
+        """See `ledger.claim`."""
+        return (yield from ledger.claim(self._sql, job, holder))
+
+    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
+        """Return 0: records do not expire."""
+        return 0
+        yield
 
     def named(
         self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = AT_ONCE

@@ -7,13 +7,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from locus.core.state import AgentState
 
-from locus_mysql import Database, MySQLConfig, SyncMySQLCheckpointer
+from locus_mysql import CheckpointStore, Database, MySQLConfig, SyncMySQLCheckpointer
 from locus_mysql.cli.main import main
+from locus_mysql.errors import InvalidInput
 from locus_mysql.families.registry import families, find_family, register_family, unregister_family
 from locus_mysql.integrations.memu import MemuDatabase
 
@@ -21,6 +24,7 @@ from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..encryption.samples import SAMPLES
 from ..families import toys
+from ..killed_commands import killed
 
 RunSql = Callable[..., tuple[Any, ...]]
 Run = Callable[..., str]
@@ -215,3 +219,127 @@ def test_vacuum_of_several_families_names_each(config: MySQLConfig, run: Run) ->
     assert [line.split()[-1] for line in lines] == ["dicts.", "memories.", "working.", "toys."]
     assert lines[0] == "Removed 0 checkpoints of dicts."
     assert lines[2] == "Removed 0 expired sessions and 0 records of recent writes of working."
+
+
+def named_tenants(run: Run, family: str) -> dict[str, int]:
+    """Return what ``tenants`` prints of a family: the rows by tenant."""
+    found = json.loads(run("tenants", "--family", family, "--json"))["tenants"]
+    return {one["tenant"]: one["rows"] for one in found}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tenants_are_listed_with_rows_bytes_and_last_write(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql
+) -> None:
+    fill(config, family, "default", "one", "two")
+    fill(config, family, "acme", "one")
+    for table in find_family(family).schema(config).names:
+        run_sql(f"ANALYZE TABLE {config.database}.`{table}`")
+    found = json.loads(run("tenants", "--family", family, "--json"))["tenants"]
+    assert [one["tenant"] for one in found] == ["acme", "default"]
+    assert found[1]["rows"] == 2 * found[0]["rows"] > 0
+    assert 0 < found[0]["bytes"] <= found[1]["bytes"]
+    assert (found[0]["written_at"] is None) == (family == "toys")
+    if family != "toys":
+        age = datetime.now(UTC) - datetime.fromisoformat(found[0]["written_at"]).replace(tzinfo=UTC)
+        assert abs(age) < timedelta(hours=1)
+    shown = run("tenants", "--family", family, "--after", "acme", "-n", "1")
+    assert shown.startswith(f"default: {family}, {found[1]['rows']} rows, about ")
+
+
+def test_vacuum_of_all_tenants_is_completed_after_it_was_killed(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql
+) -> None:
+    fill(config, family, "acme", "stays")
+    stays, kept = rows(run_sql, config, family, "acme"), owners(run_sql, config, family)
+    for tenant in ("acme", "default", "umbrella"):
+        fill(config, family, tenant, "gone")
+    expire(run_sql, config, family, owners(run_sql, config, family) - kept)
+    command = ("vacuum", "--older-than-days", "30", "--family", family, "--all-tenants")
+    planned = json.loads(run(*command, "--dry-run", "--json"))["removed"][family]
+    assert killed("removal", 2, *command, items=2)
+    ledger = find_family(family).schema(config).names[-1]
+    run_sql(f"UPDATE {config.database}.`{ledger}` SET recorded_at = '2026-01-01' WHERE tenant = ''")
+    left = json.loads(run(*command, "--dry-run", "--json"))["removed"][family]
+    assert 0 < left[0]["number"] < planned[0]["number"]
+    run(*command)
+    assert rows(run_sql, config, family, "acme") == stays
+    assert rows(run_sql, config, family, "default") == rows(run_sql, config, family, "umbrella") == Counter()
+    assert " of all tenants" in run("health", "--family", family, "--all-tenants")
+    assert named_tenants(run, family).keys() == {"acme"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_job_at_a_time_is_claimed_until_it_ends(family: str, config: MySQLConfig, run_sql: RunSql) -> None:
+    fill(config, family, "default", "one")
+    maintenance, ledger = find_family(family).maintenance(config), find_family(family).schema(config).names[-1]
+    with Database(config) as database:
+
+        def claim(holder: int) -> bool:
+            return database.synchronous.run(maintenance.claim("vacuum", holder))
+
+        assert [claim(one) for one in (1, 2, 1, 2)] == [True, False, True, False]
+        run_sql(
+            f"UPDATE {config.database}.`{ledger}` SET recorded_at = recorded_at - INTERVAL 31 SECOND WHERE tenant = ''"
+        )
+        assert [claim(one) for one in (2, 1)] == [True, False]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tenant_is_forgotten_whole_after_a_kill_too_and_no_other(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "default", "one", "two", "three")
+    fill(config, family, "acme", "one")
+    others = rows(run_sql, config, family, "acme")
+    mine = sorted(key for key in owners(run_sql, config, family) if key[0] == "default")
+    expire(run_sql, config, family, set(mine[:1]))
+    listed = json.loads(run("forget", "--tenant", "default", "--dry-run"))["families"][family]
+    file = tmp_path / "receipt"
+    command = ("forget", "--tenant", "default", "--yes", "--receipt", str(file), "--by", "ticket 1")
+    assert killed("removal", 1 if family in ("memories", "memu") else 2, *command, items=2)
+    receipt = json.loads(run(*command))
+    assert receipt["families"][family]["owners"] == listed["owners"] > 0
+    assert len(listed["names"]) >= listed["owners"]
+    assert receipt["by"].startswith("ticket 1 as ")
+    assert json.loads(file.read_text()) == receipt
+    assert receipt["ended_at"] >= receipt["began_at"]
+    assert rows(run_sql, config, family, "default") == Counter()
+    assert rows(run_sql, config, family, "acme") == others
+    if family == "memories":
+        assert run_sql(f"SELECT DISTINCT tenant FROM {config.database}.locus_memory_scopes") == (("acme",),)
+    assert named_tenants(run, family).keys() == {"acme"}
+    assert main(command) == 1  # the receipt is finished
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_owners_are_forgotten_by_their_names_and_no_others(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "default", "two")
+    others = rows(run_sql, config, family, "default")
+    fill(config, family, "default", "one")
+    mapping = tmp_path / "owners"
+    mapping.write_text(json.dumps({family: ["*one*", "*none*"]}))
+    receipt = json.loads(run("forget", "--owners", str(mapping), "--yes"))
+    assert receipt["families"][family]["owners"] > 0
+    assert rows(run_sql, config, family, "default") == others
+    assert json.loads(run("forget", "--owner", "*one*", "--yes"))["families"][family]["owners"] == 0
+
+
+async def test_code_forgets_too_and_empties_the_caches(config: MySQLConfig) -> None:
+    async with Database(config.model_copy(update={"driver": "aiomysql"})) as database:
+        store = CheckpointStore(database)
+        for name in ("u-1/a", "u-2/a"):
+            await store.save(name, {"secret": name})
+        receipt = await database.forget(owners={"dicts": "u-1/*"}, by="me")
+        assert receipt.families["dicts"].owners == receipt.families["dicts"].parts == 1
+        assert await store.list_threads() == ["u-2/a"]
+        assert await store.load("u-1/a") is None
+        assert await store.load("u-2/a") == {"secret": "u-2/a"}
+        with pytest.raises(InvalidInput, match="Name the customer"):
+            await database.forget()
+        with pytest.raises(InvalidInput, match="no family"):
+            await database.forget(owners={"cars": "*"})
+    with Database(config) as blocking:
+        assert blocking.forget_blocking(owners="u-2/*").families["dicts"].owners == 1
