@@ -5,25 +5,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import re
+import secrets
+import shlex
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.server_roles import GROUP, GROUP_CONSISTENCY
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
+from ..engine.execution import AsyncEngine
 from ..engine.logs import warning_about
 from ..engine.operation import fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
-from ..families.family import Count, Counts, Family, in_words
-from ..families.inspection.records import Page, ThreadRow
-from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
+from ..families.family import Family, Maintains
 from ..families.registry import families, find_family
 from ..families.word_indexes import warn_of_clear_words
+from ..records.ledger import CLAIMED_S
+from ..records.maintenance import Count, Counts, in_words
+from ..runtime.counting import counted
 from ..runtime.database import Database
 from .arguments import (
     FAILED,
@@ -31,10 +36,11 @@ from .arguments import (
     add_connection,
     add_prefix,
     add_tenant,
+    notify,
     options_of,
     sanitize,
 )
-from .inspection.command import pages
+from .progress import EVERY_S
 from .tables import add_family, existing_families
 
 
@@ -51,6 +57,9 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         help="only report the rows that are not needed, and the threads and checkpoints that are old enough",
+    )
+    parser.add_argument(
+        "--after", metavar="TENANT", default="", help="with --all-tenants: continue after this tenant, in their order"
     )
     add_json(parser)
     parser.set_defaults(complain=parser.error)
@@ -70,7 +79,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def _add_which_tables(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    add_tenant(parser)
+    which = parser.add_mutually_exclusive_group()
+    add_tenant(which)
+    which.add_argument("--all-tenants", action="store_true", help="all tenants, one after another")
     add_prefix(parser, "locus_; none for memu")
     add_family(parser, families())
 
@@ -88,20 +99,69 @@ def vacuum(arguments: argparse.Namespace) -> int:
         async with Database(config) as database:
             for family in await existing_families(database, arguments.family):
                 maintenance = family.maintenance(config)
-                running = maintenance.waste() if arguments.dry_run else maintenance.vacuum(*age)
+                if arguments.all_tenants:
+                    totals = await _of_all_tenants(database, family, arguments)
+                    done[family.name] = _as_json(totals)
+                    if not arguments.json:
+                        _print_vacuum(family, totals, arguments)
+                    continue
+                if arguments.dry_run:
+                    running = maintenance.waste(config.tenant, days)
+                else:
+                    running = maintenance.vacuum(config.tenant, *age)
                 counts = await database.asynchronous.run(running, family.schema(config), config.ddl_mode)
-                old = []
-                if arguments.dry_run and days is not None and family.holds_threads and family.vacuumed_by_age:
-                    old = [await _old_threads(database, family, days)]
-                done[family.name] = _as_json(counts) + old
+                done[family.name] = _as_json(counts)
                 if not arguments.json:
-                    _print_vacuum(family, [*counts, *(Count(one["number"], one["what"]) for one in old)], arguments)
+                    _print_vacuum(family, counts, arguments)
         return done
 
     found = asyncio.run(run())
     if arguments.json:
         _print_json({"dry_run": arguments.dry_run, "removed": found})
     return OK
+
+
+async def _of_all_tenants(database: Database, family: Family, arguments: argparse.Namespace) -> Counts:
+    """Vacuum a family, tenant by tenant, or count what a vacuum would remove; return the sums.
+
+    If another process vacuums it, this one waits until that has ended or was killed.
+    """
+    days, totals, last, number = arguments.older_than_days, Counter[str](), arguments.after, 0
+    maintenance, schema = family.maintenance(database.config), family.schema(database.config)
+    engine, holder, shown_at = database.asynchronous, secrets.randbits(62), time.monotonic()
+    claimed_at = -math.inf
+    try:
+        while page := await engine.run(maintenance.tenants(last), schema, "validate"):
+            for tenant in page:
+                if arguments.dry_run:
+                    counts = await engine.run(maintenance.waste(tenant, days), schema, "validate")
+                else:
+                    if time.monotonic() - claimed_at > CLAIMED_S / 3:
+                        await _claim(engine, maintenance, schema, holder, family.name)
+                        claimed_at = time.monotonic()
+                    age = () if days is None else (days,)
+                    counts = await engine.run(maintenance.vacuum(tenant, *age), schema, "validate")
+                for one in counts:
+                    totals[one.phrase] += one.number
+                last, number = tenant, number + 1
+                if time.monotonic() - shown_at > EVERY_S:
+                    shown_at = time.monotonic()
+                    notify(f"{family.name}: {counted(number, 'tenant')} …")
+    except BaseException:
+        if last != arguments.after:
+            notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
+        raise
+    return tuple(Count(total, phrase) for phrase, total in totals.items()) or (Count(0, "{row}"),)
+
+
+async def _claim(engine: AsyncEngine, maintenance: Maintains, schema: Schema, holder: int, family: str) -> None:
+    """Claim the vacuum of a family, so that two jobs do not do the same work."""
+    said = False
+    while not await engine.run(maintenance.claim("vacuum", holder), schema, "validate"):
+        if not said:
+            notify(f"{family}: another process vacuums these tables. Waiting until it has ended.")
+        said = True
+        await asyncio.sleep(1)
 
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:
@@ -111,21 +171,7 @@ def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.N
         print(f"Would remove {in_words(counts)} of {family.name}.")
 
 
-async def _old_threads(database: Database, family: Family, days: float) -> dict[str, Any]:
-    """Return the number of threads without a save for some days, which a vacuum deletes whole."""
-    source = family.inspection(database.config)
-    assert source is not None  # noqa: S101 - the family holds threads
-    before = datetime.now(UTC) - timedelta(days=days)
-
-    def read(cursor: str | None) -> Awaitable[Page[ThreadRow]]:
-        reading = source.threads(ThreadFilter(saved_before=before), PAGE_LIMIT, cursor)
-        return database.asynchronous.run(reading, source.schema, "validate")
-
-    number = sum([len(page.items) async for page in pages(read)])
-    return {"number": number, "what": "{thread} without a save for that long"}
-
-
-def _as_json(counts: Counts) -> list[dict[str, Any]]:
+def _as_json(counts: Sequence[Count]) -> list[dict[str, Any]]:
     """Return counts as JSON. The noun of each phrase is in the singular and in braces; see `Count`."""
     return [{"number": one.number, "what": one.phrase} for one in counts]
 
@@ -142,8 +188,8 @@ def health(arguments: argparse.Namespace) -> int:
                 "server": server,
                 "database": config.database,
                 "prefix": config.table_prefix,
-                "tenant": config.tenant,
-                "families": [await _of_family(database, family) for family in found],
+                "tenant": None if arguments.all_tenants else config.tenant,
+                "families": [await _of_family(database, one, all_tenants=arguments.all_tenants) for one in found],
             }
 
     found = asyncio.run(run())
@@ -196,9 +242,10 @@ def _print_health(found: Mapping[str, Any]) -> None:
                 print(f"{kind:<{width}} {sanitize(sentence)}")
         if not family["stored"]:
             continue
+        whose = "all tenants" if found["tenant"] is None else f"tenant {found['tenant']!r}"
         unit, *more = _counts(family["stored"])
         beside = f" with {in_words(more)}" if more else ""
-        print(f"{unit.noun:<{width}} {unit.number} of tenant {found['tenant']!r}{beside}, family {family['family']}")
+        print(f"{unit.noun:<{width}} {unit.number} of {whose}{beside}, family {family['family']}")
         if family["unneeded"]:
             print(f"{'vacuum':<{width}} removes now, or within an hour: {in_words(_counts(family['unneeded']))}")
 
@@ -228,17 +275,27 @@ def _failover_advice(consistency: str) -> str:
     )
 
 
-async def _of_family(database: Database, family: Family) -> dict[str, Any]:
-    """Return how the tables of a family differ from this version's, and what a tenant has stored in them."""
+async def _of_family(database: Database, family: Family, *, all_tenants: bool) -> dict[str, Any]:
+    """Return how the tables of a family differ from this version's, and what a tenant or all have stored in them."""
     config, engine = database.config, database.asynchronous
     found: dict[str, Any] = {"family": family.name, "problems": [], "notes": [], "stored": [], "unneeded": []}
     usable, found["problems"], found["notes"] = await _layout(database, family.schema(config))
     if not usable:
         return found
     maintenance = family.maintenance(config)
+    stored, unneeded = dict[str, int](), dict[str, int]()
     try:
-        found["stored"] = _as_json(await engine.run(maintenance.stored()))
-        found["unneeded"] = _as_json(await engine.run(maintenance.waste()))
+        page = [config.tenant]
+        if all_tenants:
+            page = await engine.run(maintenance.tenants())
+        while page:
+            for tenant in page:
+                for sums, operation in ((stored, maintenance.stored), (unneeded, maintenance.waste)):
+                    for one in await engine.run(operation(tenant)):
+                        sums[one.phrase] = sums.get(one.phrase, 0) + one.number
+            page = await engine.run(maintenance.tenants(page[-1])) if all_tenants else []
+        found["stored"] = _as_json([Count(number, phrase) for phrase, number in stored.items()])
+        found["unneeded"] = _as_json([Count(number, phrase) for phrase, number in unneeded.items()])
     except SchemaMismatch:
         if not found["problems"]:  # else the reported problems explain this error
             raise

@@ -6,70 +6,61 @@ iterate over that list and refer to no family by name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.resealing import SealedColumn
 from ..engine.operation import Operation
 from ..errors import UsageError
+from ..records.maintenance import Counts, Maintenance, Owned, Removed, Upkeep, Usage
+from ..records.tables import Row, Tables
 from ..runtime.checksummed_jsonl import Head
-from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
-    from ..records.tables import Tables
     from .inspection.owners import OwnerChanges, OwnerThreads
 
 
-class Count(NamedTuple):
-    """A number of stored or removed items.
+class Maintains(Protocol):
+    """Counts, lists and removes what tenants have stored: see `Maintenance`. Each method is an operation."""
 
-    Args:
-        number: How many.
-        phrase: Their description, with the noun in the singular and in braces: ``{record} of recent writes``.
-    """
+    def stored(self, tenant: str) -> Operation[Counts]:
+        """See `Maintenance.stored`."""
 
-    number: int
-    phrase: str
+    def waste(self, tenant: str, older_than_days: float | None = None) -> Operation[Counts]:
+        """See `Maintenance.waste`."""
 
-    def __str__(self) -> str:
-        return re.sub(r"\{(.*)\}", lambda noun: counted(self.number, noun[1]), self.phrase)
+    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
+        """See `Maintenance.vacuum`. Commands require an age for a family that is `Family.vacuumed_by_age`."""
+
+    def tenants(self, after: str = "", limit: int = 500) -> Operation[list[str]]:
+        """See `Maintenance.tenants`."""
+
+    def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
+        """See `Maintenance.usage`."""
+
+    def named(
+        self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = 500
+    ) -> Operation[list[Owned]]:
+        """See `Maintenance.named`."""
 
     @property
-    def noun(self) -> str:
-        """The noun of the phrase, in the plural."""
-        return counted(0, re.sub(r".*\{(.*)\}.*", r"\1", self.phrase)).removeprefix("0 ")
+    def together(self) -> int:
+        """The number of owners that one transaction removes."""
 
+    def claim(self, job: str, holder: int) -> Operation[bool]:
+        """See `ledger.claim`."""
 
-#: The counts of an operation, in the order in which commands print them.
-Counts: TypeAlias = tuple[Count, ...]
+    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
+        """See `Maintenance.remove_expired`."""
 
+    def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
+        """See `Maintenance.remove`."""
 
-def in_words(counts: Sequence[Count]) -> str:
-    """Return counts as an enumeration: ``1 expired item, 2 locks and 3 records of recent writes``."""
-    *others, last = map(str, counts)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-class Maintenance(Protocol):
-    """Counts a tenant's rows and removes those that are no longer needed. Each method is an operation."""
-
-    def stored(self) -> Operation[Counts]:
-        """Count what the tenant has stored. The first count is of the family's unit, such as threads or items."""
-
-    def waste(self) -> Operation[Counts]:
-        """Count rows that are no longer needed; empty if the family has no such rows. Changes nothing."""
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove rows that are no longer needed, in short transactions, and return their numbers.
-
-        Args:
-            older_than_days: The age in days from which rows are removed, if the family removes any by age. Commands
-                require it for a family that is `vacuumed_by_age`; for others without it, the method's default applies.
-        """
+    def forget_rest(self, tenant: str, pattern: str = "*") -> Operation[None]:
+        """See `Maintenance.forget_rest`."""
 
 
 class Transfer(Protocol):
@@ -140,7 +131,7 @@ class Family(Protocol):
 
     @property
     def vacuumed_by_age(self) -> bool:
-        """Return whether `Maintenance.vacuum` removes rows by age, so that commands must be given an age."""
+        """Return whether a vacuum removes rows by age, so that commands must be given an age."""
 
     @property
     def on_request(self) -> bool:
@@ -153,8 +144,8 @@ class Family(Protocol):
     def schema(self, config: MySQLConfig) -> Schema:
         """Return the tables and their layout version."""
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """Return the object that counts and removes rows of the configuration's tenant."""
+    def maintenance(self, config: MySQLConfig) -> Maintains:
+        """Return the object that counts and removes rows, of any tenant."""
 
     def transfer(self, config: MySQLConfig) -> Transfer | None:
         """Return the object that exports and imports the tenant's rows; None if the family cannot be exported."""
@@ -171,7 +162,7 @@ class Family(Protocol):
 
 
 class DeclaredFamily:
-    """A family that declares its tables: what moves, encrypts and inspects them follows from that. See `Family`."""
+    """A family whose upkeep, moving, encryption and inspection follow from its tables. See `Family`."""
 
     name: str
     title: str
@@ -185,9 +176,17 @@ class DeclaredFamily:
         """Return the declaration of the tables."""
         raise NotImplementedError
 
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """Return what is special about the upkeep."""
+        return Upkeep()
+
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
         return self.tables(config).schema
+
+    def maintenance(self, config: MySQLConfig) -> Maintains:
+        """See `Family.maintenance`."""
+        return Maintenance(self.tables(config), self.upkeep(config))
 
     def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""

@@ -16,7 +16,7 @@ from ..dialect.schema import describe_all
 from ..engine.bootstrap import DDLMode, check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.family import Counts, Family
+from ..families.family import Family
 from ..families.inspection.conversation import messages_of, part_of_conversation
 from ..families.inspection.item_records import Growth, ItemHit, ItemRow, ItemView, NamespaceRow
 from ..families.inspection.owners import OwnerThreads
@@ -43,6 +43,7 @@ from ..families.memories.searching import Way
 from ..families.memories.vectors.scoring import Metric
 from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
+from ..records.maintenance import Counts
 from ..runtime.arguments import check_thread_id
 from ..runtime.database import Database, share
 from ..runtime.generators import drive_awaited
@@ -289,13 +290,13 @@ class Inspector:
             SchemaMismatch: The family has no tables.
         """
         found = find_family(family)
-        stored = found.maintenance(self.config).stored()
+        stored = found.maintenance(self.config).stored(self.config.tenant)
         return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:
         """Return the entries of a family without threads by the day of their creation; None if these are not known."""
         source = self._threads.get(family)
-        return await self._run(source, source.growth()) if isinstance(source, OwnerThreads) else None
+        return None if source is None else await self._send(source.growth(), source.schema, "validate")
 
     def turns_at_once(self, family: str) -> int:
         """Return the number of turns that a page reads to find when each message was first saved."""

@@ -64,9 +64,6 @@ PUT = SQL(
 REMOVE = SQL("DELETE FROM {TABLE} WHERE (tenant, {PLAIN_LINK}) IN (:links)")
 REMOVE_SOME = SQL("DELETE FROM {TABLE} WHERE (tenant, {PLAIN_LINK}) IN (:links) LIMIT :limit")
 
-#: Locks an owner. Undoes the batch, with error 3141, unless it is still the one that was read.
-HOLD_SEEN = SQL("SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON) FROM {TABLE} WHERE tenant = :tenant{SEEN} FOR UPDATE")
-
 #: An owner, if it is still the one that was read.
 REMOVE_SEEN = SQL("DELETE FROM {TABLE} WHERE tenant = :tenant{SEEN}")
 

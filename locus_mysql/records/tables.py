@@ -82,6 +82,11 @@ Writing: TypeAlias = Callable[
     [str, bytes, Sequence[Row], Mapping[str, Sequence[tuple[Any, ...]]]], tuple[list[Statement], list[Statement]]
 ]
 
+#: Returns the statements that remove owners besides their own rows, in one transaction: those that come before these
+#: are removed, which take locks, and those that come after it, which remove the parts. The arguments: the tenant, the
+#: token of the removal, and the owners.
+Removing: TypeAlias = Callable[[str, bytes, Sequence[Row]], tuple[list[Statement], list[Statement]]]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -133,11 +138,18 @@ class Owner(Table):
         spaces: The namespaces of owners; None if they have none.
         named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
         updated: The column with the time of the last write; empty if there is none.
-        stamp: The column with the time of the last write, if that is not ``updated``: the time of the last write, or microseconds
-            since 1970.
+        stamp: The column with the time of the last write, or with microseconds since 1970; empty for ``recent``.
         created: The column with the time of the first write.
         rows: The column with the number of rows of the first table of parts; empty if there is none.
         expires: The column with the time from which on an owner is expired; empty if owners do not expire.
+        name: The SQL expression of an owner's name, of the row ``o``; empty for the first column of the key.
+        written: The SQL expression of the time of the last write, of the row ``o``; empty for ``updated``.
+        recent: A column in whose order the times of the last writes rise, with an index after the tenant; empty if
+            there is none.
+        idles: Whether an owner is removed after some days without a write.
+        used_until: The column with the time until which somebody uses the owner, so that it is not removed by age.
+        totals: Columns whose sums say how much is stored, each with a noun as in `Count`.
+        together: The number of owners that one transaction removes.
     """
 
     version: tuple[str, ...] = ()
@@ -154,6 +166,13 @@ class Owner(Table):
     created: str = "created_at"
     rows: str = ""
     expires: str = "expires_at"
+    name: str = ""
+    written: str = ""
+    recent: str = ""
+    idles: bool = False
+    used_until: str = ""
+    totals: tuple[tuple[str, str], ...] = ()
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -163,10 +182,12 @@ class Part(Table):
     Args:
         since: A column of the part and one of its owner: only rows that are not below it are valid. None if all are.
         removed: A column that is 0 in valid rows; empty if there is none.
+        counted: The SQL condition of rows whose number is what an owner holds, such as checkpoints; empty if none are.
     """
 
     since: tuple[str, str] | None = None
     removed: str = ""
+    counted: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,6 +200,8 @@ class Tables:
         owner: The table of owners.
         parts: The tables of parts, in an order in which rows only need rows that come before them.
         writing: Writes owners with more than their rows, always in one transaction; None if rows are all.
+        removing: Removes the parts of owners; None if that needs no more than their link.
+        restores: Whether the family itself repairs or removes parts without an owner.
     """
 
     schema: Schema
@@ -186,6 +209,8 @@ class Tables:
     owner: Owner
     parts: tuple[Part, ...] = ()
     writing: Writing | None = None
+    removing: Removing | None = None
+    restores: bool = False
 
     @property
     def link(self) -> tuple[str, ...]:
@@ -207,10 +232,6 @@ class Tables:
             }
             for table in self.schema.tables
         }
-
-    def definition(self, table: Table) -> str:
-        """Return the definition of a table."""
-        return next(one.definition for one in self.schema.tables if one.name == self.names[table.role])
 
     def kinds(self, table: Table) -> Mapping[str, str]:
         """Return the columns of a table that are written, each with what follows its name in the definition."""

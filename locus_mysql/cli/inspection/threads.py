@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from ...errors import LocusMySQLError, NotFound
-from ...families.family import Counts, in_words
 from ...families.inspection.records import CheckpointRow, Day, Hit, LargeThread, Page, Statistics, ThreadRow
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
+from ...records.maintenance import Counts, in_words
 from ...runtime.counting import counted
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
 from .command import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
+from ...records.maintenance import Upkeep
 from ...records.tables import Tables
-from ..family import Maintenance, DeclaredFamily
+from ..family import DeclaredFamily
 from .statements.tables import Kind
 from .tables import tables
 
@@ -28,7 +29,8 @@ class CheckpointFamily(DeclaredFamily):
     vacuumed_by_age = True
 
     def __init__(self, kind: Kind, title: str, users: str) -> None:
-        self.name = self.kind = kind
+        self.kind = kind
+        self.name = kind
         self.title = title
         self.users = users
 
@@ -36,11 +38,17 @@ class CheckpointFamily(DeclaredFamily):
         """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .maintenance import CheckpointMaintenance
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """See `DeclaredFamily.upkeep`."""
+        from .maintenance import CheckpointUpkeep
+        from .statements.dialect import checkpoint_dialect
 
-        return CheckpointMaintenance(config, self.kind)
+        return CheckpointUpkeep(
+            checkpoint_dialect(
+                config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser
+            ),
+            config.ttl_s,
+        )
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""

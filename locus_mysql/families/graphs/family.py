@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
+from ...records.maintenance import Upkeep
 from ...records.tables import Tables
-from ..family import Maintenance, DeclaredFamily
+from ..family import DeclaredFamily
 from .tables import tables
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ class GraphFamily(DeclaredFamily):
         """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix)
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .operations import GraphMaintenance
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """See `DeclaredFamily.upkeep`."""
+        from .operations import GraphOperations
 
-        return GraphMaintenance(config)
+        return GraphOperations(config).removing
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""

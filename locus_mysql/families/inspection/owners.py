@@ -22,9 +22,9 @@ from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...records.copying import copy_owner
+from ...records.maintenance import Maintenance, Owned
 from ...records.moving import Moving, OwnerRecord, PartRecord, plain
 from ...records.owner_reader import OwnerReader
-from ...records.removing import remove_owner
 from ...records.row_statements import after_row
 from ...records.tables import Row, Tables
 from ...runtime.arguments import check_limit, check_text
@@ -173,10 +173,10 @@ class OwnerThreads:
         self._tenant = config.tenant
         self._parser = config.search_parser
         owner = tables.owner
-        self._written = owner.stamp or owner.updated
+        self._written = owner.stamp or owner.recent or owner.updated
         self._in_us = "INT" in tables.kinds(owner)[self._written]
         # Without an index of the times, pages are in the order of the keys.
-        self._by_time = f"(tenant, {self._written}" in tables.definition(owner)
+        self._by_time = bool(owner.recent)
         self._time_types = ((int if self._in_us else datetime),) if self._by_time else ()
         version = ", ".join(f"HEX(o.{one})" for one in owner.version or owner.epoch or (self._written,))
         self._pieces = {
@@ -487,7 +487,11 @@ class OwnerChanges:
             namespace: The checkpoint's namespace, of a graph.
         """
         key = self.naming.key_of(thread_id)
-        return key is not None and checkpoint_id is None and (yield from remove_owner(self._moving, key))
+        stored = None if key is None or checkpoint_id is not None else (yield from self._moving.live(key))
+        if stored is None:
+            return False
+        owner = Owned({"tenant": self._moving.tenant, **stored}, thread_id, live=True)
+        return bool((yield from Maintenance(self._moving.tables).remove([owner])).owners)
 
     def copy(self, source: str, target: str) -> Operation[bool]:
         """Copy a whole thread; False if it does not exist.

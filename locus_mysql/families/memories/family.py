@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...config import MySQLConfig
 from ...dialect import Schema
+from ...records.maintenance import Upkeep
 from ...records.tables import Tables
-from ..family import InspectorPage, Maintenance, DeclaredFamily
+from ..family import DeclaredFamily, InspectorPage
 from .statements.tables import memory_schema
 
 
@@ -29,14 +30,14 @@ class MemoryFamily(DeclaredFamily):
 
         return tables_of(config)
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .maintenance import MemoryMaintenance
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """See `DeclaredFamily.upkeep`."""
+        from .maintenance import MemoryUpkeep
 
-        return MemoryMaintenance(config)
+        return MemoryUpkeep(config)
 
     def changes(self, config: MySQLConfig) -> None:
-        """Refuse: only the store writes what other processes recognise a changed namespace by."""
+        """Return None: an item is put, changed and deleted by `MemoryStore`, which embeds it."""
 
 
 MEMORIES = MemoryFamily()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...records.tables import Tables
-from ..family import Maintenance, DeclaredFamily
+from ..family import DeclaredFamily
 from .tables import tables
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ class TranscriptFamily(DeclaredFamily):
     def tables(self, config: MySQLConfig) -> Tables:
         """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix)
-
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .maintenance import TranscriptMaintenance
-
-        return TranscriptMaintenance(config)
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
+from ...dialect.template import fill
 from ...records.tables import Owner, Part, Seal, Sealed, Tables
 from .coding import header_row
-from .statements.tables import encrypted_identity, table_names, transcript_schema
+from .statements.tables import PIECES, encrypted_identity, table_names, transcript_schema
+
+#: The name of a transcript; see `PIECES`.
+_NAME = re.sub(r"\bt\.", "o.", fill("{THREAD_ID} COLLATE utf8mb4_0900_bin", PIECES))
 
 
 @lru_cache(maxsize=16)
@@ -24,8 +29,11 @@ def tables(table_prefix: str) -> Tables:
             version=("revision",),
             id="sid",
             size="size_bytes",
-            stamp="revision",
             rows="items",
+            name=_NAME,
+            written="TIMESTAMPADD(MICROSECOND, o.revision, '1970-01-01')",
+            recent="revision",
+            totals=(("items", "{item}"), ("size_bytes", "{byte}")),
         ),
         (
             Part(

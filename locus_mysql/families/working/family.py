@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...config import MySQLConfig
 from ...records.tables import Tables
-from ..family import InspectorPage, Maintenance, DeclaredFamily
+from ..family import DeclaredFamily, InspectorPage
 from .tables import tables
 
 
@@ -21,12 +21,6 @@ class WorkingFamily(DeclaredFamily):
     def tables(self, config: MySQLConfig) -> Tables:
         """See `DeclaredFamily.tables`."""
         return tables(config.table_prefix)
-
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .maintenance import WorkingMaintenance
-
-        return WorkingMaintenance(config)
 
 
 WORKING = WorkingFamily()

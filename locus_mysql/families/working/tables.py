@@ -39,6 +39,8 @@ def tables(table_prefix: str) -> Tables:
             id="sid",
             named="session_id",
             stamp="stamp",
+            written="TIMESTAMPADD(MICROSECOND, o.stamp, '1970-01-01')",
+            totals=(("size_bytes", "{byte}"),),
         ),
         (
             Part("entries", key=("sid", "kind", "name"), sealed=(_VALUE,), noun="entry", title="name"),

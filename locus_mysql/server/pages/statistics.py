@@ -10,10 +10,11 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.family import Counts, Family, HasInspectorPage
+from ...families.family import Family, HasInspectorPage
 from ...families.inspection.records import Day, Statistics, Turn
 from ...families.registry import find_family
 from ...inspection.blocking import SyncInspector
+from ...records.maintenance import Counts
 from ..routing import Endpoints
 from ..services import services_of
 from . import texts

@@ -328,7 +328,7 @@ async def test_vacuum_needs_no_keys(sample: Sample, open_sample: Open, make_conf
     family = find_family(sample.family)
     maintenance = family.maintenance(config)
     async with Database(config) as database:
-        for operation in (maintenance.stored(), maintenance.waste(), maintenance.vacuum()):
+        for operation in (one(config.tenant) for one in (maintenance.stored, maintenance.waste, maintenance.vacuum)):
             await database.asynchronous.run(operation, family.schema(config))
     assert await sample.read(open_sample(keys()), "t")
 

@@ -86,18 +86,6 @@ def test_its_tables_are_printed_for_a_migration_and_granted(config: MySQLConfig,
     assert grant in run("grants", "--database", "app")
 
 
-def test_health_and_vacuum_cover_it(config: MySQLConfig, run: Run) -> None:
-    fill(config)
-    lines = "toys     2 of tenant 'default', family toys\nvacuum   removes now, or within an hour: 1 broken toy\n"
-    assert run("health", "--family", "toys").endswith(lines)
-    assert run("health").endswith(lines)
-    assert run("vacuum", "--older-than-days", "1", "--tenant", "acme") == "Removed 0 broken toys of toys.\n"
-    assert run("vacuum", "--family", "toys") == "Removed 1 broken toy of toys.\n"
-    assert run("health").endswith(
-        "toys     1 of tenant 'default', family toys\nvacuum   removes now, or within an hour: 0 broken toys\n"
-    )
-
-
 async def test_the_inspector_lists_and_counts_it(config: MySQLConfig) -> None:
     async with Inspector(config) as inspector:
         assert await inspector.families() == []

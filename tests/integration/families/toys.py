@@ -16,7 +16,7 @@ from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
-from locus_mysql.families.family import Count, Counts, DeclaredFamily
+from locus_mysql.families.family import DeclaredFamily
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
 from locus_mysql.runtime.arguments import check_text
@@ -34,7 +34,9 @@ TOYS = """(
   crc    INT UNSIGNED NOT NULL,
   created_at DATETIME(6) NOT NULL DEFAULT '2026-01-01',
   updated_at DATETIME(6) NOT NULL DEFAULT '2026-01-01',
+  expires_at DATETIME(6) NULL,
   PRIMARY KEY (tenant, name),
+  KEY expiry (expires_at),
   KEY recent (tenant, updated_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
 
@@ -72,9 +74,6 @@ def toy_dialect(table_prefix: str) -> Dialect:
 
 
 # families/toys/statements/toys.py. All statements use the primary key.
-
-#: Number of toys that one transaction removes.
-AT_ONCE = 500
 
 
 class ToyRow(NamedTuple):
@@ -116,8 +115,6 @@ PUT_WHEELS = SQL(
 WHEELS_OF = Select(
     "SELECT wheel, content FROM {wheels} WHERE tenant = :tenant AND name = :name ORDER BY wheel", WheelRow
 )
-
-REMOVE_BROKEN = SQL("DELETE FROM {toys} WHERE tenant = :tenant AND broken LIMIT :limit")
 
 
 # families/toys/records.py
@@ -182,15 +179,6 @@ class ToyOperations:
     def page(self, after: str, limit: int) -> Operation[list[ToyRow]]:
         return (yield from fetch(PAGE(self.sql, tenant=self._tenant, after=after, limit=limit)))
 
-    def remove_broken(self) -> Operation[int]:
-        # A repeat removes the toys that are broken by then, as the caller wants, so no token is needed.
-        removed = 0
-        while True:
-            (done,) = yield Batch.of(REMOVE_BROKEN(self.sql, tenant=self._tenant, limit=AT_ONCE))
-            removed += done.affected
-            if done.affected < AT_ONCE:
-                return removed
-
     def read(self, row: ToyRow) -> Toy:
         """Return the toy in a row.
 
@@ -200,25 +188,6 @@ class ToyOperations:
         if self._sealing.of(self._tenant, row.name).checksum("row", row.name, row.broken) != row.crc:
             raise CorruptCheckpoint(f"Toy {row.name!r} cannot be read: its checksum is wrong. Write it again.")
         return Toy(row.name, bool(row.broken))
-
-
-# families/toys/maintenance.py
-
-
-class ToyMaintenance:
-    def __init__(self, config: MySQLConfig) -> None:
-        self._toys = ToyOperations(config)
-
-    def stored(self) -> Operation[Counts]:
-        return (Count((yield from self._toys.count(True, False)), "{toy}"),)
-
-    def waste(self) -> Operation[Counts]:
-        return (Count((yield from self._toys.count(True)), "{broken toy}"),)
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        removed = yield from self._toys.remove_broken()
-        yield from ledger.forget_old_tokens(self._toys.sql)
-        return (Count(removed, "{broken toy}"),)
 
 
 # families/toys/tables.py
@@ -237,7 +206,7 @@ def tables(table_prefix: str) -> Tables:
             version=("version",),
             named="name",
             updated="updated_at",
-            expires="",
+            recent="updated_at",
         ),
         (Part("wheels", key=("name", "wheel"), sealed=(Sealed("content", "content", row=("wheel",)),), noun="wheel"),),
     )
@@ -254,6 +223,3 @@ class ToyFamily(DeclaredFamily):
 
     def tables(self, config: MySQLConfig) -> Tables:
         return tables(config.table_prefix)
-
-    def maintenance(self, config: MySQLConfig) -> ToyMaintenance:
-        return ToyMaintenance(config)

@@ -10,8 +10,8 @@ import pytest
 
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.family import Count, in_words
 from locus_mysql.families.registry import families, find_family
+from locus_mysql.records.maintenance import Count, in_words
 
 
 def test_every_family_is_found_by_the_name_that_stands_in_its_tables() -> None:

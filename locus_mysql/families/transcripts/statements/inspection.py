@@ -6,7 +6,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.inspection import ExpiredCount
 from ....dialect.sql import Select
 
 
@@ -48,8 +47,6 @@ SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
     Totals,
 )
 
-#: Counts all tenants, as `vacuum` removes the expired transcripts of all tenants. Relies on the index expiry.
-COUNT_EXPIRED = Select("SELECT COUNT(*) FROM {transcripts} t WHERE t.expires_at <= UTC_TIMESTAMP(6)", ExpiredCount)
 
 #: The last items of a transcript with the sizes of their contents, last first; then a row with seq 0, as in
 #: `reading.ITEMS`.

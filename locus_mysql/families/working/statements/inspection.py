@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.inspection import ExpiredCount
 from ....dialect.sql import Select
 
 
@@ -22,22 +20,6 @@ class InspectedSession(NamedTuple):
     task_version: int | None
     task: bytes | None
 
-
-class Usage(NamedTuple):
-    """The number of sessions, and their bytes."""
-
-    sessions: int
-    size_bytes: Decimal | int
-
-
-#: A tenant's sessions, and their bytes; these include expired variables that were not swept yet.
-COUNT = Select(
-    "SELECT COUNT(*), COALESCE(SUM(s.size_bytes), 0) FROM {sessions} s WHERE s.tenant = :tenant AND {LIVE_SESSION}",
-    Usage,
-)
-
-#: Counts all tenants, as `vacuum` removes the expired sessions of all tenants. Relies on the index expiry.
-COUNT_EXPIRED = Select("SELECT COUNT(*) FROM {sessions} s WHERE s.expires_at <= UTC_TIMESTAMP(6)", ExpiredCount)
 
 #: Sessions after an id, in the order of the primary key; each with its task state, unless that is large.
 SESSIONS = Select(
