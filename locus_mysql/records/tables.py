@@ -88,6 +88,17 @@ Writing: TypeAlias = Callable[
 Removing: TypeAlias = Callable[[str, bytes, Sequence[Row]], tuple[list[Statement], list[Statement]]]
 
 
+def path_of_key(columns: Sequence[str]) -> str:
+    """Return the SQL expression of a key of several columns as a path, of the row ``o``.
+
+    A last column that is empty is left out. ``~``, ``/`` and NUL are escaped as ``~0``, ``~1`` (as in JSON Pointer, RFC
+    6901) and ``~2``.
+    """
+    *first, last = (f"REPLACE(REPLACE(REPLACE(o.{one}, '~', '~0'), '/', '~1'), CHAR(0), '~2')" for one in columns)
+    path = f"CONCAT_WS('/', {', '.join(first)}, IF(LENGTH(o.{columns[-1]}) = 0, NULL, {last}))"
+    return f"CONVERT({path} USING utf8mb4) COLLATE utf8mb4_0900_bin"
+
+
 @dataclass(frozen=True)
 class Table:
     """A table whose rows are moved.

@@ -26,7 +26,7 @@ from ...records.maintenance import Maintenance, Owned
 from ...records.moving import Moving, OwnerRecord, PartRecord, plain
 from ...records.owner_reader import OwnerReader
 from ...records.row_statements import after_row
-from ...records.tables import Row, Tables
+from ...records.tables import Row, Tables, path_of_key
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.server_times import aware
 from .item_records import EXAMINED, Growth, growth_of
@@ -109,8 +109,7 @@ Key: TypeAlias = tuple[str | bytes, ...]
 class Naming:
     """The ids of owners as threads.
 
-    The id is the key as a path; a last segment that is empty is left out. If the key is more than one column, ``~``,
-    ``/`` and NUL in it are escaped as ``~0``, ``~1`` (as in JSON Pointer, RFC 6901) and ``~2``.
+    The id is the key; one of several columns as a path, see `path_of_key`.
 
     Args:
         tables: The family's tables.
@@ -121,15 +120,7 @@ class Naming:
         kinds = tables.kinds(tables.owner)
         self._binary = tuple("BINARY" in kinds[one] for one in self.columns)
         #: The id in SQL.
-        self.sql = f"o.{self.columns[0]}"
-        if len(self.columns) > 1:
-            *first, last = (
-                f"REPLACE(REPLACE(REPLACE(o.{one}, '~', '~0'), '/', '~1'), CHAR(0), '~2')" for one in self.columns
-            )
-            self.sql = (
-                f"CONVERT(CONCAT_WS('/', {', '.join(first)}, IF(LENGTH(o.{self.columns[-1]}) = 0, NULL, {last})) "
-                "USING utf8mb4)"
-            )
+        self.sql = path_of_key(self.columns) if len(self.columns) > 1 else f"o.{self.columns[0]}"
 
     def id_of(self, row: Row) -> str:
         """Return the id of an owner."""
@@ -218,7 +209,7 @@ class OwnerThreads:
         pattern = check_text(wanted.pattern, "Pattern")
         conditions, values = self.listed, dict[str, Any]()
         if pattern != "*":
-            conditions += f" AND {self.naming.sql} COLLATE utf8mb4_0900_bin LIKE :pattern"
+            conditions += f" AND {self.naming.sql} LIKE :pattern"
             values["pattern"] = like(pattern)
         if wanted.min_bytes is not None:
             conditions += " AND {BYTES} >= :min_bytes"

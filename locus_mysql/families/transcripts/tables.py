@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from ...dialect.template import fill
-from ...records.tables import Owner, Part, Seal, Sealed, Tables
+from ...records.tables import Owner, Part, Seal, Sealed, Tables, path_of_key
 from .coding import header_row
-from .statements.tables import PIECES, encrypted_identity, table_names, transcript_schema
+from .statements.tables import encrypted_identity, table_names, transcript_schema
 
-#: The name of a transcript; see `PIECES`.
-_NAME = re.sub(r"\bt\.", "o.", fill("{THREAD_ID} COLLATE utf8mb4_0900_bin", PIECES))
+_KEY = ("kind", "collection", "name", "part")
 
 
 @lru_cache(maxsize=16)
@@ -22,7 +19,7 @@ def tables(table_prefix: str) -> Tables:
         table_names(table_prefix),
         Owner(
             "transcripts",
-            key=("kind", "collection", "name", "part"),
+            key=_KEY,
             sealed=(Sealed("state", "state"),),
             seal=Seal("seal", lambda sealing, row: header_row(sealing, row["tag"], row["scope"], row["state"]).seal),
             noun="transcript",
@@ -30,7 +27,7 @@ def tables(table_prefix: str) -> Tables:
             id="sid",
             size="size_bytes",
             rows="items",
-            name=_NAME,
+            name=path_of_key(_KEY),
             written="TIMESTAMPADD(MICROSECOND, o.revision, '1970-01-01')",
             recent="revision",
             totals=(("items", "{item}"), ("size_bytes", "{byte}")),
