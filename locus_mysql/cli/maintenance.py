@@ -12,18 +12,17 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.server_roles import GROUP, GROUP_CONSISTENCY
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
-from ..engine.execution import AsyncEngine
 from ..engine.logs import warning_about
-from ..engine.operation import fetch
+from ..engine.operation import Operation, fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
-from ..families.family import Family, Maintains
+from ..families.family import Family
 from ..families.registry import families, find_family
 from ..families.word_indexes import warn_of_clear_words
 from ..records.ledger import CLAIMED_S
@@ -42,6 +41,11 @@ from .arguments import (
 )
 from .progress import EVERY_S
 from .tables import add_family, existing_families
+
+T = TypeVar("T")
+
+#: Expired owners of all tenants that are removed between two claims of the job.
+EXPIRED_AT_ONCE = 500
 
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
@@ -126,42 +130,70 @@ async def _of_all_tenants(database: Database, family: Family, arguments: argpars
 
     If another process vacuums it, this one waits until that has ended or was killed.
     """
-    days, totals, last, number = arguments.older_than_days, Counter[str](), arguments.after, 0
-    maintenance, schema = family.maintenance(database.config), family.schema(database.config)
-    engine, holder, shown_at = database.asynchronous, secrets.randbits(62), time.monotonic()
-    claimed_at = -math.inf
+    days, totals, last = arguments.older_than_days, Counter[str](), arguments.after
+    job = _Job(database, family)
+    run, maintenance = job.run, job.maintenance
+    expired = number = 0
     try:
-        while page := await engine.run(maintenance.tenants(last), schema, "validate"):
+        # Those of all tenants together: found one tenant at a time, each look-up would pass over those of others.
+        if not arguments.dry_run:
+            await job.claim()
+        while not arguments.dry_run and (some := await run(maintenance.remove_expired(EXPIRED_AT_ONCE))):
+            expired += some
+            await job.claim()
+        while page := await run(maintenance.tenants(last)):
             for tenant in page:
                 if arguments.dry_run:
-                    counts = await engine.run(maintenance.waste(tenant, days), schema, "validate")
+                    counts = await run(maintenance.waste(tenant, days))
                 else:
-                    if time.monotonic() - claimed_at > CLAIMED_S / 3:
-                        await _claim(engine, maintenance, schema, holder, family.name)
-                        claimed_at = time.monotonic()
-                    age = () if days is None else (days,)
-                    counts = await engine.run(maintenance.vacuum(tenant, *age), schema, "validate")
+                    await job.claim()
+                    counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
                 for one in counts:
                     totals[one.phrase] += one.number
                 last, number = tenant, number + 1
-                if time.monotonic() - shown_at > EVERY_S:
-                    shown_at = time.monotonic()
-                    notify(f"{family.name}: {counted(number, 'tenant')} …")
+                job.show(number)
     except BaseException:
         if last != arguments.after:
             notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
         raise
-    return tuple(Count(total, phrase) for phrase, total in totals.items()) or (Count(0, "{row}"),)
+    first, *others = totals or {"{row}": 0}
+    return Count(totals[first] + expired, first), *(Count(totals[one], one) for one in others)
 
 
-async def _claim(engine: AsyncEngine, maintenance: Maintains, schema: Schema, holder: int, family: str) -> None:
-    """Claim the vacuum of a family, so that two jobs do not do the same work."""
-    said = False
-    while not await engine.run(maintenance.claim("vacuum", holder), schema, "validate"):
-        if not said:
-            notify(f"{family}: another process vacuums these tables. Waiting until it has ended.")
-        said = True
-        await asyncio.sleep(1)
+class _Job:
+    """The vacuum of a family for all tenants. It is claimed, so that two jobs do not do the same work.
+
+    Args:
+        database: The database.
+        family: The family.
+    """
+
+    def __init__(self, database: Database, family: Family) -> None:
+        self.maintenance = family.maintenance(database.config)
+        self._engine, self._family, self._schema = database.asynchronous, family, family.schema(database.config)
+        self._holder, self._claimed_at, self._shown_at = secrets.randbits(62), -math.inf, time.monotonic()
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation on existing tables."""
+        return await self._engine.run(operation, self._schema, "validate")
+
+    async def claim(self) -> None:
+        """Claim the job from time to time; wait as long as another process has claimed it."""
+        told = False
+        while time.monotonic() - self._claimed_at > CLAIMED_S / 3:
+            if await self.run(self.maintenance.claim("vacuum", self._holder)):
+                self._claimed_at = time.monotonic()
+                return
+            if not told:
+                notify(f"{self._family.name}: another process vacuums these tables. Waiting until it has ended.")
+            told = True
+            await asyncio.sleep(1)
+
+    def show(self, tenants: int) -> None:
+        """Show the progress every few seconds."""
+        if time.monotonic() - self._shown_at > EVERY_S:
+            self._shown_at = time.monotonic()
+            notify(f"{self._family.name}: {counted(tenants, 'tenant')} …")
 
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import getpass
 import json
+import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -68,10 +69,7 @@ def tenants(arguments: argparse.Namespace) -> int:
         print(json.dumps({"tenants": found}, indent=2))
         return OK
     for one in found:
-        more = "more than " if one["more"] else ""
-        written = f", last written {one['written_at']}" if one["written_at"] else ""
-        rows = f"{more}{counted(one['rows'], 'row')}, about {format_size(one['bytes'])}"
-        print(f"{sanitize_line(one['tenant'])}: {one['family']}, {rows}{written}")
+        print(f"{sanitize_line(one['tenant'])}: {one['family']}, {_in_words(one)}")
     return OK
 
 
@@ -100,6 +98,39 @@ async def _of_family(database: Database, family: Family, after: str, limit: int)
                 }
             )
     return found
+
+
+def stats_of_all(arguments: argparse.Namespace) -> int:
+    """Show the numbers of tenants and rows, bytes and last write of each family: ``stats --all-tenants``."""
+    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
+
+    async def run() -> dict[str, dict[str, Any]]:
+        async with Database(config) as database:
+            found = {}
+            for family in await existing_families(database, arguments.family):
+                each = await _of_family(database, family, "", sys.maxsize)
+                found[family.name] = {
+                    "tenants": len(each),
+                    **{name: sum(one[name] for one in each) for name in ("rows", "bytes")},
+                    "more": any(one["more"] for one in each),
+                    "written_at": max((one["written_at"] for one in each if one["written_at"]), default=None),
+                }
+            return found
+
+    found = asyncio.run(run())
+    if arguments.json:
+        print(json.dumps({"all_tenants": found}, indent=2))
+        return OK
+    for name, one in found.items():
+        print(f"{name}: {counted(one['tenants'], 'tenant')}, {_in_words(one)}")
+    return OK
+
+
+def _in_words(one: dict[str, Any]) -> str:
+    """Return rows, bytes and last write."""
+    written = f", last written {one['written_at']}" if one["written_at"] else ""
+    rows = f"{'more than ' if one['more'] else ''}{counted(one['rows'], 'row')}"
+    return f"{rows}, about {format_size(one['bytes'])}{written}"
 
 
 def add_forget(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from ...inspection.inspector import Inspector
 from ...records.maintenance import Counts, in_words
 from ...runtime.counting import counted
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
+from ..tenants import stats_of_all
 from .command import (
     ROOM_FOR_TIMES,
     TIME_HELP,
@@ -200,11 +201,16 @@ def _show_hit(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) ->
 def add_stats(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``stats``."""
     add_limit(parser, 10, " number of large threads to list")
+    parser.add_argument("--all-tenants", action="store_true", help="only the numbers of all tenants together")
     add_inspection(parser, all_families=True)
 
 
 def stats(arguments: argparse.Namespace) -> int:
     """Show the statistics of each family."""
+    if arguments.all_tenants:
+        if arguments.tenant is not None:
+            raise WrongArgument("--tenant and --all-tenants contradict each other. Give one of them.")
+        return stats_of_all(arguments)
     clock = Clock(arguments)
 
     async def find(inspector: Inspector) -> tuple[list[Statistics], dict[str, Counts]]:

@@ -243,6 +243,8 @@ def test_tenants_are_listed_with_rows_bytes_and_last_write(
     if family != "toys":
         age = datetime.now(UTC) - datetime.fromisoformat(found[0]["written_at"]).replace(tzinfo=UTC)
         assert abs(age) < timedelta(hours=1)
+    together = json.loads(run("stats", "--family", family, "--all-tenants", "--json"))["all_tenants"][family]
+    assert (together["tenants"], together["rows"]) == (2, found[0]["rows"] + found[1]["rows"])
     shown = run("tenants", "--family", family, "--after", "acme", "-n", "1")
     assert shown.startswith(f"default: {family}, {found[1]['rows']} rows, about ")
 
