@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ....dialect import Query
 from ....dialect.dialect import Dialect
 from ....dialect.inspection import ThreadMarker
-from ....dialect.like import like
 from ....dialect.sql import Select
+from ....dialect.template import like
 from .reading import StoredHeader
 from .tables import RowKey
 
