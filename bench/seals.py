@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_mysql.dialect.seals import shifted
+from locus_mysql.dialect.resealing import shifted
 
 #: The family of the states of `CheckpointStore`, and that of agents.
 DICTS, AGENTS = "dicts", "agents"

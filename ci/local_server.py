@@ -43,6 +43,9 @@ from locus_mysql.signals import StopRequested, stop_signals_raise
 DEFAULT_DATA_DIR = Path(".server/data")
 DATABASE = "locus"
 MINIMUM_VERSION = (8, 0, 19)
+#: The variable that names the program of private servers; see ``ci/test --server``.
+PROGRAM_VARIABLE = "LOCUS_MYSQL_TEST_MYSQLD"
+
 # Folders where distributions put mysqld; an ordinary user's PATH often lacks them.
 SYSTEM_FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), Path("/usr/local/mysql/bin"))
 LONGEST_SOCKET_PATH = 100  # bytes; the system's limit is 104 (macOS) or 108 (Linux) with the final zero
@@ -430,9 +433,9 @@ def serve(data_dir: Path | None = None, port: int | None = None, *, mysqld: Path
 def find_mysqld() -> Path:
     """Find the program of a MySQL server of version 8.0.19 or later.
 
-    The search order is: ``$LOCUS_MYSQL_SERVER_HOME/bin/mysqld``; ``mysqld`` on the PATH or in a system
-    folder; the one that ``ci/mysql`` fetched, in ``.cache/mysql`` of the current folder, its parents or the
-    checkout.
+    That is the one that ``$LOCUS_MYSQL_TEST_MYSQLD`` names, and no other; without it, in this order: ``mysqld`` on
+    the PATH or in a system folder; the one that ``ci/mysql`` fetched, in ``.cache/mysql`` of the current folder, its
+    parents or the checkout.
 
     Raises:
         SetupError: There is none. The message lists the attempts, and remedies.
@@ -448,9 +451,9 @@ def find_mysqld() -> Path:
 
 def candidates() -> Iterator[Path]:
     """List the paths that :func:`find_mysqld` tries, best first."""
-    home = os.environ.get("LOCUS_MYSQL_SERVER_HOME")
-    if home:
-        yield Path(home).absolute() / "bin/mysqld"
+    if named := os.environ.get(PROGRAM_VARIABLE):
+        yield Path(named).absolute()
+        return
     on_path = shutil.which("mysqld")
     if on_path:
         yield Path(on_path).absolute()

@@ -1,7 +1,8 @@
-"""The event loop in which blocking stores await an application's async functions: `result_of`.
+"""Work beside the caller: `result_of` awaits async functions, `in_thread` makes calls that may hang.
 
-There is one in each process, as a client that such functions share belongs to the loop of its first call. It runs in a
-daemon thread from the first use until the interpreter exits. Uses only the standard library.
+There is one event loop in each process, as a client that an application's async functions share belongs to the loop of
+its first call. It runs in a daemon thread from the first use until the interpreter exits. Uses only the standard
+library.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -84,3 +86,23 @@ def result_of(awaitable: Awaitable[T]) -> T:
         RuntimeError: The caller runs in that loop itself.
     """
     return _LOOP.result_of(awaitable)
+
+
+def in_thread(call: Callable[[], T], name: str) -> Future[T]:
+    """Call a function in a daemon thread, which keeps neither the caller nor the interpreter waiting if it hangs.
+
+    Args:
+        call: The function. It runs in a copy of the caller's context.
+        name: The thread's name.
+    """
+    answer: Future[T] = Future()
+    answer.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # the caller handles any exception
+            answer.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()
+    return answer

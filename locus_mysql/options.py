@@ -313,7 +313,7 @@ class StoreOptions(BaseModel):
     )
     ttl_s: Seconds | None = _option(None, "A thread expires this many seconds after its last save; `None` keeps it.")
     keep_checkpoints: Annotated[int, Field(ge=1)] | None = _option(
-        None, "Newest checkpoints kept for each thread; `None` keeps all."
+        None, "Newest checkpoints kept of each thread, and of graphs in each of its namespaces; `None` keeps all."
     )
     search: bool = _option(True, "Keep a full-text index.")
     search_parser: Literal["default", "ngram"] = _option(

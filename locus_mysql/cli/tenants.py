@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import MySQLConfig
-from ..dialect.table_sizes import table_sizes
+from ..dialect.schema import table_sizes
 from ..engine.operation import fetch
 from ..errors import UsageError
 from ..families.family import Family

@@ -1,15 +1,50 @@
-"""The tables of one family of stores, as a value: `Schema`."""
+"""The tables of one family of stores, as a value: `Schema`; and what the comments of tables say: `Layout`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .layouts import Layout
 from .statement import Query, Statement
 from .template import Text, fill, placeholders
 from .upgrades import Upgrade
+
+#: The beginning of the comment of each table.
+COMMENT = "locus-mysql: "
+
+_COMMENT = re.compile(r"locus-mysql: ([\w-]+) layout (\d+)(?:, usable from (\d+))?")
+
+
+class Layout(NamedTuple):
+    """What the comment of a table says.
+
+    Args:
+        family: The family of the table.
+        number: The number of the layout.
+        usable_from: The oldest layout whose programs can use the table.
+    """
+
+    family: str
+    number: int
+    usable_from: int
+
+    @property
+    def comment(self) -> str:
+        """The comment with this content."""
+        older = "" if self.usable_from == self.number else f", usable from {self.usable_from}"
+        return f"{COMMENT}{self.family} layout {self.number}{older}"
+
+
+def read_comment(comment: str) -> Layout | None:
+    """Return what the comment of a table says; None if this package did not write it."""
+    found = _COMMENT.fullmatch(comment)
+    if found is None:
+        return None
+    number = int(found[2])
+    return Layout(found[1], number, int(found[3] or number))
+
 
 # The comment is missing if the name belongs to a view that cannot be used. MAX: see docs/design/writes.md.
 DESCRIBE = """
@@ -34,6 +69,14 @@ SELECT t.TABLE_NAME, t.TABLE_COMMENT
   FROM information_schema.TABLES t
  WHERE t.TABLE_SCHEMA = DATABASE() AND LEFT(t.TABLE_COMMENT, 11) = 'locus-mysql'
  ORDER BY t.TABLE_NAME
+"""
+
+# The sizes as the server estimates them; it reads no rows.
+SIZES = """
+SELECT t.TABLE_NAME, CAST(COALESCE(t.TABLE_ROWS, 0) AS SIGNED),
+       CAST(COALESCE(t.DATA_LENGTH, 0) + COALESCE(t.INDEX_LENGTH, 0) AS SIGNED)
+  FROM information_schema.TABLES t
+ WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ({names})
 """
 
 
@@ -200,3 +243,16 @@ def describe_all(schemas: Sequence[Schema]) -> Query[TableComment]:
     wanted = tuple(name for schema in schemas for name in schema.names)
     names = placeholders(len(wanted))
     return Query(fill(DESCRIBE_ALL, {"names": names}).strip(), wanted, row=TableComment)
+
+
+class TableSize(NamedTuple):
+    """The estimated size of a table."""
+
+    table: str
+    rows: int
+    size_bytes: int
+
+
+def table_sizes(names: Sequence[str]) -> Query[TableSize]:
+    """The sizes of those of these tables that exist; at least one name."""
+    return Query(fill(SIZES, {"names": placeholders(len(names))}).strip(), tuple(names), row=TableSize)

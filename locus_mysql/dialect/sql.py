@@ -21,9 +21,18 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
-from .parameters import Plan, Shape, params_of, place_parameters, shape_of
 from .statement import Param, Query, R, Statement
-from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
+from .template import (
+    TEXT_LIMIT_CHARACTERS,
+    TEXTS_LIMIT,
+    ParameterNames,
+    Shape,
+    Text,
+    fill,
+    params_of,
+    place_parameters,
+    shape_of,
+)
 from .variants import OCEANBASE
 
 if TYPE_CHECKING:
@@ -45,7 +54,7 @@ class Compiled(NamedTuple):
     """
 
     text: Text
-    plan: Plan
+    plan: ParameterNames
     single: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None
 
 

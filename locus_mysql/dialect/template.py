@@ -1,10 +1,13 @@
-"""Templates of statements: `fill` inserts pieces into one, and `Text` is the result."""
+"""Templates of statements: `fill` inserts pieces into one, `place_parameters` replaces the names of its parameters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
+
+from .statement import Param
 
 #: A placeholder in a template.
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
@@ -61,3 +64,91 @@ class Text(str):
 def placeholders(count: int, one: str = "%s") -> str:
     """Return ``count`` placeholders of parameters, or copies of another text, separated by commas."""
     return ", ".join([one] * count)
+
+
+_GROUP = re.compile(r"\[(\w+): ((?:[^\[\]]|\[\w*\])*)\]")
+#: Indentation, which need not be sent.
+_INDENT = re.compile(r"\n +")
+
+_NAME = re.compile(r"(?<![\w:]):([a-z]\w*)")
+
+#: The names of parameters in order; the fields of a group of rows under its name.
+ParameterNames: TypeAlias = tuple["str | tuple[str, tuple[str, ...]]", ...]
+
+
+class Shape(NamedTuple):
+    """What a text depends on, besides its template and pieces.
+
+    Args:
+        name: The name of a parameter that is a list.
+        elements: Their number.
+        width: The length of each if they are tuples, else 0.
+    """
+
+    name: str
+    elements: int
+    width: int
+
+
+def place_parameters(text: str, shapes: Sequence[Shape]) -> tuple[str, ParameterNames]:
+    """Return a text with ``%s`` in the place of each parameter's name and without indentation, and the names."""
+    text = _INDENT.sub("\n", text)
+    lists = {shape.name: shape for shape in shapes}
+    plan: list[str | tuple[str, tuple[str, ...]]] = []
+
+    def place(name: re.Match[str]) -> str:
+        plan.append(name[1])
+        shape = lists.get(name[1])
+        if shape is None:
+            return "%s"
+        one = f"({', '.join(['%s'] * shape.width)})" if shape.width else "%s"
+        return ", ".join([one] * shape.elements)
+
+    done, end = [], 0
+    for group in _GROUP.finditer(text):
+        done.append(_NAME.sub(place, text[end : group.start()]))
+        plan.append((group[1], tuple(_NAME.findall(group[2]))))
+        done.append(", ".join([_NAME.sub("%s", group[2])] * lists[group[1]].elements))
+        end = group.end()
+    return "".join((*done, _NAME.sub(place, text[end:]))), tuple(plan)
+
+
+def params_of(plan: ParameterNames, values: Mapping[str, Any]) -> tuple[Param, ...]:
+    """Return the parameters of a statement in their order.
+
+    Raises:
+        KeyError: A parameter has no value.
+    """
+    params: list[Param] = []
+    for name in plan:
+        if isinstance(name, tuple):
+            params += _row_params(values[name[0]], name[1], values)
+        elif type(value := values[name]) is not list:
+            params.append(value)
+        elif isinstance(value[0], tuple):
+            params += [one for element in value for one in element]
+        else:
+            params += value
+    return tuple(params)
+
+
+def _row_params(rows: list[Any], names: tuple[str, ...], values: Mapping[str, Any]) -> list[Param]:
+    fields: tuple[str, ...] = type(rows[0])._fields
+    if len(names) > 1 and set(names) <= set(fields):
+        columns = itemgetter(*map(fields.index, names))
+        return [value for row in rows for value in columns(row)]
+    return [getattr(row, name) if name in fields else values[name] for row in rows for name in names]
+
+
+def shape_of(name: str, value: list[Any]) -> Shape:
+    """Return what a text depends on of a parameter that is a list."""
+    if not value:
+        raise ValueError(f"The parameter {name!r} of a statement is an empty list.")
+    first = value[0]
+    return Shape(name, len(value), len(first) if isinstance(first, tuple) else 0)
+
+
+def like(glob: str) -> str:
+    """Return the LIKE pattern of a glob in which only ``*`` and ``?`` have a meaning."""
+    escaped = glob.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return escaped.replace("*", "%").replace("?", "_")

@@ -12,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .parameters import Plan, params_of, place_parameters
 from .statement import Query, Statement, column_types
-from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
+from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, ParameterNames, Text, fill, params_of, place_parameters
 
 #: The error of a duplicate key, the key in its message, and the table in a statement that writes.
 _DUPLICATE = 1062
@@ -96,7 +95,7 @@ class Variant:
         self.replacements_with: dict[str, tuple[str, Mapping[str, str]]] = {}
         #: MySQL's templates that are refused, because the engine would return other results.
         self.refused: set[str] = set()
-        self._texts: dict[str, tuple[str, Plan | None]] = {}
+        self._texts: dict[str, tuple[str, ParameterNames | None]] = {}
 
     def instead_of(self, text: str, replacement: str, pieces: Mapping[str, str] | None = None) -> None:
         """Replace a template, or a piece of templates, by another with the same parameters in the same order.
@@ -155,7 +154,7 @@ class Variant:
             message = f"{message[: key.start(1)]}{table[1] if table else ''}.{key[1]}'"
         return self.errors.get(errno, errno), message
 
-    def _text(self, text: str) -> tuple[str, Plan | None]:
+    def _text(self, text: str) -> tuple[str, ParameterNames | None]:
         made = self._texts.get(text)
         if made is None:
             rendered, plan = self._render(text), None

@@ -15,8 +15,8 @@ from math import log
 from typing import Literal, TypeAlias
 from zlib import crc32
 
-from .like import like
 from .schema import NeededIndex
+from .template import like
 from .variants import OCEANBASE
 
 Parser: TypeAlias = Literal["default", "ngram"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..config import Endpoint
 from ..errors import ConfigError, DriverMissing, LocusMySQLError
 from .interface import ConnectionLost, DriverError, ServerError
-from .login.tls import NoTLSOffered
+from .login import NoTLSOffered
 from .wire.results import ErrorPacket
 
 #: Errors that the server sends before it closes a connection: because it shuts down, the connection was killed, is idle

@@ -6,11 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..config import ConnectionOptions
-from ..dialect.differences import Differences, compare
-from ..dialect.layouts import read_comment
-from ..dialect.schema import ExistingTable, Schema
+from ..dialect.schema import ExistingTable, Schema, read_comment
 from ..dialect.statement import Query
-from ..dialect.structure import describe_columns, describe_indexes, existing
+from ..dialect.structure import Differences, compare, describe_columns, describe_indexes, existing
 from ..dialect.variants import variant_of
 from ..errors import NewerLayout, OlderLayout, SchemaMismatch
 from .operation import Batch, Operation, fetch

@@ -29,19 +29,19 @@ class Connection(Protocol):
 
     @property
     def closed(self) -> bool:
-        """See `SyncConnection.closed`."""
+        """Return whether the connection must not be used again."""
 
     def execute(self, statements: Sequence[Statement]) -> Any:
-        """See `SyncConnection.execute`; waits."""
+        """Send statements in one packet, and return their results; waits."""
 
     def ping(self) -> Any:
-        """See `SyncConnection.ping`; waits."""
+        """Check that the server answers; waits."""
 
     def close(self) -> Any:
-        """See `SyncConnection.close`; waits."""
+        """Close the connection properly; waits."""
 
     def abort(self) -> None:
-        """See `SyncConnection.abort`; never waits, so that generators may call it."""
+        """Drop the socket at once; never waits, so that generators may call it."""
 
 
 @dataclass(slots=True)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Sized
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from ..config import ConnectionOptions
@@ -48,57 +49,26 @@ class Slot:
     error: Exception | None = None
 
 
-class Slots(Protocol):
-    """The slots of one pool. Except for `wait`, its methods are called with the pool's lock held."""
-
-    #: The slots that are taken.
-    taken: set[ref[Slot]]
-
-    @property
-    def waiters(self) -> Sized:
-        """The users that wait for a connection."""
-
-    def take(self, slot: Slot) -> bool:
-        """Take a slot, with an idle connection or, if no user has one, to open one."""
-
-    def take_to_open(self) -> Slot | None:
-        """Take a slot in which a connection is opened for a user that waits; None if none is free."""
-
-    def wait(self, slot: Slot) -> Awaitable[None] | None:
-        """Take a slot as soon as `take` can: blocks, or returns an awaitable.
-
-        It also ends, without a slot, when the outcome of the slot's write is set, as another call has sent it.
-
-        Raises:
-            PoolTimeout: No connection became free in time, and no other call took the write.
-            DriverError: None could be opened.
-        """
-
-    def gather(self, group: CommitGroup) -> None:
-        """Add writes of waiting users to a group, those that have waited the longest first."""
-
-    def wake(self) -> None:
-        """Let the user that has waited the longest take a slot, if it can."""
-
-    def fail_first(self, error: Exception) -> None:
-        """Let the user that has waited the longest fail, as none could be opened, unless others have connections."""
-
-
-class _Taken:
-    """The slots that are taken.
+class Slots(ABC):
+    """The slots of one pool. Except for `wait`, its methods are called with the pool's lock held.
 
     Args:
-        size: The maximum number of slots.
+        config: Has their number, and the longest wait for a connection.
         idle: The pool's idle connections.
     """
 
-    def __init__(self, size: int, idle: list[ServerConnection]) -> None:
-        self._size = size
+    #: The users that wait for a connection.
+    waiters: Sized
+
+    def __init__(self, config: ConnectionOptions, idle: list[ServerConnection]) -> None:
+        self._config = config
+        self._size = config.pool_size
         self._idle = idle
+        #: The slots that are taken.
         self.taken: set[ref[Slot]] = set()
 
     def take(self, slot: Slot) -> bool:
-        """See `Slots.take`."""
+        """Take a slot, with an idle connection or, if no user has one, to open one."""
         taken, idle = self.taken, self._idle
         if len(taken) >= self._size or (taken and not idle):
             return False
@@ -109,18 +79,41 @@ class _Taken:
         return True
 
     def take_to_open(self) -> Slot | None:
-        """See `Slots.take_to_open`."""
+        """Take a slot in which a connection is opened for a user that waits; None if none is free."""
         if len(self.taken) >= self._size:
             return None
         slot = Slot()
         self.taken.add(ref(slot, self.taken.discard))
         return slot
 
+    @abstractmethod
+    def wait(self, slot: Slot) -> Awaitable[None] | None:
+        """Take a slot as soon as `take` can: blocks, or returns an awaitable.
+
+        It also ends, without a slot, when the outcome of the slot's write is set, as another call has sent it.
+
+        Raises:
+            PoolTimeout: No connection became free in time, and no other call took the write.
+            DriverError: None could be opened.
+        """
+
+    @abstractmethod
+    def gather(self, group: CommitGroup) -> None:
+        """Add writes of waiting users to a group, those that have waited the longest first."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Let the user that has waited the longest take a slot, if it can."""
+
+    @abstractmethod
+    def fail_first(self, error: Exception) -> None:
+        """Let the user that has waited the longest fail, as none could be opened, unless others have connections."""
+
     def _any_lent(self) -> bool:
         return any(slot.lent is not None for one in self.taken if (slot := one()) is not None)
 
 
-class BlockingSlots(_Taken):
+class BlockingSlots(Slots):
     """Slots for threads.
 
     Args:
@@ -130,14 +123,13 @@ class BlockingSlots(_Taken):
     """
 
     def __init__(self, config: ConnectionOptions, lock: threading.RLock, idle: list[ServerConnection]) -> None:
-        super().__init__(config.pool_size, idle)
-        self._config = config
+        super().__init__(config, idle)
         self._lock = lock
         # The gate of each waiting thread, a lock that is released to wake it, and the thread's slot.
         self.waiters: dict[ref[threading.Lock], ref[Slot]] = {}
 
     def wait(self, slot: Slot) -> None:
-        """See `Slots.wait`.
+        """Wait for a slot, or for the outcome of the slot's write.
 
         It does not use `threading.Condition`, which may keep the lock when a signal interrupts it.
         """
@@ -171,7 +163,7 @@ class BlockingSlots(_Taken):
         return False
 
     def gather(self, group: CommitGroup) -> None:
-        """See `Slots.gather`."""
+        """Add writes of waiting users to a group."""
         for waiting, its_slot in list(islice(self.waiters.items(), MAX_EXAMINED)):
             gate, other = waiting(), its_slot()
             if gate is None or other is None or other.write is None or not gate.locked():
@@ -182,7 +174,7 @@ class BlockingSlots(_Taken):
                 return
 
     def wake(self) -> None:
-        """See `Slots.wake`."""
+        """Wake the user that has waited the longest."""
         first = next(iter(self.waiters), None)
         gate = None if first is None else first()
         if first is not None and gate is not None:
@@ -190,7 +182,7 @@ class BlockingSlots(_Taken):
             _open(gate)
 
     def fail_first(self, error: Exception) -> None:
-        """See `Slots.fail_first`."""
+        """Let the user that has waited the longest fail, unless others have connections."""
         if self._any_lent():
             return
         slot = next((slot for its_slot in self.waiters.values() if (slot := its_slot()) is not None), None)
@@ -213,32 +205,26 @@ class _Waiter(NamedTuple):
     limit: asyncio.Timeout
 
     @property
-    def gone(self) -> bool:
+    def has_left(self) -> bool:
         """Return whether the task no longer waits."""
         return self.woken.done() or self.woken.get_loop().is_closed()
 
     def wake(self) -> None:
         """Wake the task, if it still waits."""
-        if not self.gone:
+        if not self.has_left:
             self.woken.set_result(None)
 
 
-class AwaitedSlots(_Taken):
-    """Slots for the tasks of one event loop. Waiting tasks get a slot in order of arrival.
-
-    Args:
-        config: Has their number, and the longest wait for a connection.
-        idle: The pool's idle connections.
-    """
+class AwaitedSlots(Slots):
+    """Slots for the tasks of one event loop. Waiting tasks get a slot in order of arrival."""
 
     def __init__(self, config: ConnectionOptions, idle: list[ServerConnection]) -> None:
-        super().__init__(config.pool_size, idle)
-        self._config = config
+        super().__init__(config, idle)
         self.waiters: deque[_Waiter] = deque()
         self._recheck: asyncio.TimerHandle | None = None
 
     async def wait(self, slot: Slot) -> None:
-        """See `Slots.wait`."""
+        """Wait for a slot, or for the outcome of the slot's write."""
         if self.take(slot):
             return
         loop = asyncio.get_running_loop()
@@ -260,30 +246,30 @@ class AwaitedSlots(_Taken):
             raise slot.error
 
     def gather(self, group: CommitGroup) -> None:
-        """See `Slots.gather`."""
+        """Add writes of waiting users to a group."""
         for waiter in list(islice(self.waiters, MAX_EXAMINED)):
             other = waiter.slot.write
-            if other is not None and not waiter.gone and group.add(other, waiter.wake):
+            if other is not None and not waiter.has_left and group.add(other, waiter.wake):
                 waiter.limit.reschedule(None)
                 self.waiters.remove(waiter)
             if group.full:
                 return
 
     def wake(self) -> None:
-        """See `Slots.wake`: give it a slot."""
+        """Wake the user that has waited the longest."""
         while self.waiters:
             waiter = self.waiters[0]
-            if not waiter.gone:
+            if not waiter.has_left:
                 if ref(waiter.slot) not in self.taken and not self.take(waiter.slot):
                     return
                 waiter.wake()
             self.waiters.popleft()
 
     def fail_first(self, error: Exception) -> None:
-        """See `Slots.fail_first`."""
+        """Let the user that has waited the longest fail, unless others have connections."""
         if self._any_lent():
             return
-        waiter = next((waiter for waiter in self.waiters if not waiter.gone), None)
+        waiter = next((waiter for waiter in self.waiters if not waiter.has_left), None)
         if waiter is not None:
             waiter.slot.error = error
             self.waiters.remove(waiter)

@@ -20,12 +20,12 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..background_loop import in_thread
 from ..config import ConnectionOptions, Endpoint
 from ..errors import SetupError, Unavailable
 from ..extras import install_command
 from . import embedded_keeper
 from .at_fork import reset_at_fork
-from .threads import in_thread
 
 #: How long the keeper may take to answer: to start the server, or to create a database.
 ANSWER_TIMEOUT_S = 120.0

@@ -71,7 +71,7 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
     hangs.daemon = True
     hangs.start()
     try:
-        instance = _started(folder)
+        instance = _start(folder)
         server = _watch_server(run / "seekdb.pid")
         _create(instance, database)
         hangs.cancel()
@@ -86,7 +86,7 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
         os.close(lock)
 
 
-def _started(folder: Path) -> Any:
+def _start(folder: Path) -> Any:
     """Start the server; return its instance.
 
     The server's files are made again if their first start did not succeed, or if they hold no rows and the server

@@ -27,14 +27,13 @@ from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Execute, Shielded, Sleep
 from .connection_slots import Slot
 from .counters import Counters, PoolState
-from .group_commit import QueuedWrite, SendAlone, send_with_others
+from .group_commit import BEGIN, COMMIT, QueuedWrite, SendAlone, roll_back, send_with_others
 from .loops import run_awaited, run_blocking
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
 from .pool import Pool, ServerConnection
 from .retry import Retry, unexpected
 from .servers import servers_of
 from .sides import AwaitedSide, BlockingSide, Side
-from .transaction import BEGIN, COMMIT, roll_back
 
 T = TypeVar("T")
 

@@ -110,11 +110,11 @@ def log_dropped(dropped: ServerConnection, error: BaseException) -> None:
     CONNECTIONS.debug("Dropped a connection to MySQL at %s in use: %s.", dropped.endpoint, loggable(error))
 
 
-def log_gone(gone: ServerConnection, error: DriverError, others: int) -> None:
+def log_broken(broken: ServerConnection, error: DriverError, others: int) -> None:
     """Log a connection that did not answer a ping. No call has failed because of it."""
     CONNECTIONS.info(
         "A connection to MySQL at %s was gone when it was to be used again; it and %d idle ones were dropped: %s.",
-        gone.endpoint,
+        broken.endpoint,
         others,
         loggable(error),
     )

@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ..config import ConnectionOptions
-from ..dialect.layouts import Layout, read_comment
-from ..dialect.schema import Schema
+from ..dialect.schema import Layout, Schema, read_comment
 from ..dialect.statement import Param, Query, Statement
 from ..dialect.upgrades import Backfill, Step, Upgrade
 from ..dialect.variants import variant_of

@@ -9,13 +9,12 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ..background_loop import result_of
+from ..background_loop import in_thread, result_of
 from ..drivers.interface import Driver, DriverError, ServerError
 from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
 from ..options import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from .commands import AskPassword, CommandGenerator, Connect, Connection, StartServer
-from .threads import in_thread
 
 #: The server's error for a wrong password.
 _ACCESS_DENIED = 1045
@@ -70,14 +69,14 @@ def ask_password(config: ConnectionOptions) -> str:
         ConfigError: It returned no text.
     """
     call = _function(config)
-    answer = in_thread(lambda: _completed(call), _THREAD)
+    answer = in_thread(lambda: _call(call), _THREAD)
     try:
         password = answer.result(config.connect_timeout_s)
     except LocusMySQLError:
         raise
     except Exception as error:
         raise _failure(error, config, timed_out=not answer.done()) from error
-    return _checked(password)
+    return _check_password(password)
 
 
 async def ask_password_async(config: ConnectionOptions) -> str:
@@ -95,7 +94,7 @@ async def ask_password_async(config: ConnectionOptions) -> str:
         raise
     except Exception as error:
         raise _failure(error, config, timed_out=limit.expired()) from error
-    return _checked(password)
+    return _check_password(password)
 
 
 def _function(config: ConnectionOptions) -> Callable[[], Any]:
@@ -112,7 +111,7 @@ def _is_async(call: Callable[[], Any]) -> bool:
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(method)
 
 
-def _completed(call: Callable[[], Any]) -> Any:
+def _call(call: Callable[[], Any]) -> Any:
     """Call a function; if it returns an awaitable, run the awaitable."""
     password = call()
     return result_of(password) if inspect.isawaitable(password) else password
@@ -125,7 +124,7 @@ def _failure(error: Exception, config: ConnectionOptions, *, timed_out: bool) ->
     return NoPassword(f"The function given as password raised {type(error).__name__}.")
 
 
-def _checked(password: object) -> str:
+def _check_password(password: object) -> str:
     if isinstance(password, SecretStr):
         password = password.get_secret_value()
     if not isinstance(password, str):

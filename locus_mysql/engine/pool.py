@@ -249,7 +249,7 @@ class Pool:
             stale = self._take_stale(now)
             self._reaping = bool(self._idle)
             if self._reaping:
-                self.side.reap_in(self, self._sound_until - now + REAP_AFTER_S)
+                self.side.call_later(self.reap, self._sound_until - now + REAP_AFTER_S)
         yield from self._close(stale, logs.TOO_OLD)
 
     def __del__(
@@ -297,7 +297,7 @@ class Pool:
             with self._lock:
                 others = self._take_all()
             abort_all(others)
-            logs.log_gone(kept, error, len(others))
+            logs.log_broken(kept, error, len(others))
             return False
         except BaseException:
             kept.connection.abort()
@@ -365,7 +365,7 @@ class Pool:
             self._sound_until, lent.idle_since + config.pool_idle_s, lent.opened_at + config.pool_max_age_s
         )
         if not self._reaping:
-            self.side.reap_in(self, config.pool_idle_s + REAP_AFTER_S)
+            self.side.call_later(self.reap, config.pool_idle_s + REAP_AFTER_S)
             self._reaping = True
 
     def _give_back_after(self, slot: Slot, error: BaseException) -> None:

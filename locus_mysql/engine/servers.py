@@ -47,7 +47,7 @@ class OneServer:
         (self.current,) = config.endpoints
 
     def connect(self, pool: Pool) -> CommandGenerator[ServerConnection]:
-        """See `Servers.connect`. A server without a group is used without checks, even if it is read-only.
+        """Open a connection. A server without a group is used without checks, even if it is read-only.
 
         Raises:
             LeadsToSecondary: The address leads to a secondary of a group, or to a reader of Aurora.
@@ -69,7 +69,7 @@ class OneServer:
             raise
 
     def left(self, endpoint: Endpoint, error: DriverError) -> bool:
-        """See `Servers.left`. After a lost connection, the next use of each idle one shows whether the server is up."""
+        """Return False for a lost connection: the next use of each idle one shows whether the server is up."""
         return isinstance(error, LeadsToSecondary)
 
 

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..dialect import Query, Statement
-from ..dialect.like import like
 from ..dialect.sql import SQL, Select
+from ..dialect.template import like
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ..engine.retry import Backoff, next_page
 from ..runtime.arguments import check_days

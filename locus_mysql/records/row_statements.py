@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ..dialect import Statement
 from ..dialect.dialect import Dialect
-from ..dialect.like import like
 from ..dialect.sql import SQL
+from ..dialect.template import like
 from .tables import Owner, Part, Row, Table, Tables
 
 #: The next live owners along the primary key.

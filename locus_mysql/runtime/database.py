@@ -254,7 +254,7 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Database({described(self.config)})"
+        return f"Database({description_of(self.config)})"
 
 
 def share(
@@ -274,7 +274,7 @@ def share(
     return database, database.config, True
 
 
-def described(config: ConnectionOptions) -> str:
+def description_of(config: ConnectionOptions) -> str:
     """Return the servers, the database and the driver, without secrets."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     return f"{where}/{config.database}, driver={config.driver!r}"

@@ -21,7 +21,7 @@ from opentelemetry.util.types import AttributeValue
 
 from ..config import ConnectionOptions, Endpoint
 from ..drivers.interface import ServerError
-from ..drivers.login.imports import imported_once
+from ..drivers.login import imported_once
 from ..engine.execution import AsyncEngine, SyncEngine
 
 Engine = AsyncEngine | SyncEngine

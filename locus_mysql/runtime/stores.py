@@ -41,7 +41,7 @@ from ..dialect import Schema
 from ..drivers.registry import find_driver
 from ..errors import ConfigError
 from .arguments import tenant_scope
-from .database import Database, described
+from .database import Database, description_of
 from .sealing import fetching_keys, refuse_clear_tables
 
 
@@ -105,7 +105,7 @@ class Store(Generic[Ops]):
         return tenant_scope(self.config, tenant)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({described(self.config)}, tenant={self.config.tenant!r})"
+        return f"{type(self).__name__}({description_of(self.config)}, tenant={self.config.tenant!r})"
 
 
 class AsyncStore(Store[Ops]):
@@ -130,7 +130,7 @@ class AsyncStore(Store[Ops]):
         steps = operation
         if operations.config.encryption is not None:
             steps = fetching_keys(operation, operations.config)
-        if perf_counter() < telemetry.quiet_until or not telemetry.wanted:
+        if perf_counter() < telemetry.quiet_until or not telemetry.is_on:
             return await engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
             return await engine.run(steps, operations.schema, operations.config.ddl_mode)
@@ -175,7 +175,7 @@ class SyncStore(Store[Ops]):
         steps = operation
         if operations.config.encryption is not None:
             steps = fetching_keys(operation, operations.config)
-        if perf_counter() < telemetry.quiet_until or not telemetry.wanted:
+        if perf_counter() < telemetry.quiet_until or not telemetry.is_on:
             return engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
             return engine.run(steps, operations.schema, operations.config.ddl_mode)

@@ -38,7 +38,7 @@ class Telemetry:
         self._instruments: Instruments | None = None
         self._search = _Search()
         self._engines: list[AsyncEngine | SyncEngine] = []
-        #: Until this time, by `perf_counter`, no call is to be reported, and `wanted` need not be read.
+        #: Until this time, by `perf_counter`, no call is to be reported, and `is_on` need not be read.
         self.quiet_until = 0.0
 
     def watch(self, engine: AsyncEngine | SyncEngine) -> None:
@@ -53,7 +53,7 @@ class Telemetry:
             self._instruments.reset_in_child()
 
     @property
-    def wanted(self) -> bool:
+    def is_on(self) -> bool:
         """Return whether calls are to be reported; if not, for the next `CHECK_EVERY_S`."""
         if self._instruments is None and ("opentelemetry.trace" in modules or "opentelemetry.metrics" in modules):
             self._instruments = self._search.find()

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from .. import __version__
 from ..config import ConnectionOptions
 from ..dialect import Schema
-from ..dialect.table_sizes import TableSize, table_sizes
+from ..dialect.schema import TableSize, table_sizes
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.operation import Batch, Operation, fetch
 from ..errors import LocusMySQLError, PrivilegeMissing, SetupError

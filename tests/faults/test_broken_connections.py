@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -64,19 +63,6 @@ async def test_a_save_repeated_because_its_connection_broke_at_any_packet_is_car
 
 
 @one_of_each
-async def test_a_save_whose_connection_breaks_twice_is_carried_out_exactly_once(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
-) -> None:
-    store = open_store(side, config=through_proxy())
-    await store.save("thread", state_of(1))
-    proxy.drop_after_send(1)
-    proxy.drop_after_send(2)
-    await store.save("thread", state_of(9), "new")
-    assert (await store.list_checkpoints("thread")).count("new") == 1
-    assert await store.load("thread", "new") == state_of(9)
-
-
-@one_of_each
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
 async def test_the_first_call_survives_a_break_at_any_packet(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
@@ -94,31 +80,6 @@ async def test_the_first_call_survives_a_break_at_any_packet(
 
 @one_of_each
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-async def test_every_other_call_survives_a_break(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
-) -> None:
-    store = open_store(side, config=through_proxy())
-    await store.save("thread", {"log": ["walrus"]}, "c1", {"k": 1})
-    calls: list[tuple[Callable[[], Any], Any]] = [
-        (lambda: store.load("thread"), {"log": ["walrus"]}),
-        (lambda: store.exists("thread"), True),
-        (lambda: store.list_checkpoints("thread"), ["c1"]),
-        (lambda: store.list_threads(), ["thread"]),
-        (lambda: store.count("*"), 1),
-        (lambda: store.copy_thread("thread", "copy"), True),
-        (lambda: store.load("copy", "c1"), {"log": ["walrus"]}),
-        (lambda: store.vacuum(1), 0),
-    ]
-    for call, expected in calls:
-        getattr(proxy, fault)(1)
-        assert await call() == expected
-    getattr(proxy, fault)(1)
-    await store.delete("copy")
-    assert await store.list_threads() == ["thread"]
-
-
-@one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
 async def test_a_copy_onto_an_existing_thread_is_refused_even_after_a_break(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
 ) -> None:
@@ -129,24 +90,6 @@ async def test_a_copy_onto_an_existing_thread_is_refused_even_after_a_break(
     with pytest.raises(ThreadExists):
         await asyncio.wait_for(store.copy_thread("source", "destination"), DEADLINE_S)
     assert await store.load("destination") == state_of(2)
-
-
-@each_way
-async def test_a_pool_that_died_overnight_is_replaced_at_the_next_call(
-    open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str
-) -> None:
-    store = open_store(side, pool_size=4)
-    if side.endswith("async"):
-        await asyncio.gather(*(store.save(f"t{n}", state_of(1)) for n in range(8)))
-    else:
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(lambda n: store.store.save(f"t{n}", state_of(1)), range(8)))
-    killed = run_sql("SELECT processlist_id FROM performance_schema.threads WHERE processlist_db = %s", database)
-    assert killed
-    for (number,) in killed:
-        run_sql(f"KILL {number}")
-    await store.save("thread", state_of(2))
-    assert await store.load("thread") == state_of(2)
 
 
 @one_of_each
@@ -227,15 +170,3 @@ async def test_a_server_that_never_answered_is_reported_at_once(
         await store.save("thread", state_of(1))
     assert time.monotonic() - began < 25
     proxy.resume()
-
-
-@one_of_each
-async def test_a_save_whose_answer_never_comes_is_carried_out_exactly_once(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
-) -> None:
-    store = open_store(side, config=through_proxy(read_timeout_s=1.0, write_timeout_s=1.0))
-    await store.save("thread", state_of(1))
-    proxy.swallow_answer()
-    await store.save("thread", state_of(2))
-    assert len(await store.list_checkpoints("thread")) == 2
-    assert await store.load("thread") == state_of(2)

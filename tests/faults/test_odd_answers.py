@@ -187,32 +187,3 @@ def test_a_blocking_store_has_no_thread_at_a_fork(server_dsn: str, database: str
         database,
     )
     assert (outcome.stdout, outcome.stderr) == ("both\n", "")
-
-
-@pytest.mark.parametrize("action", ["await store.load('t')", "await store.close()"])
-def test_a_lock_that_a_thread_held_at_a_fork_does_not_hang_the_child(
-    server_dsn: str, database: str, action: str
-) -> None:
-    outcome = run_script(
-        f"""
-        import asyncio, os, sys, warnings
-        from locus_mysql import CheckpointStore, MySQLConfig
-        warnings.simplefilter("ignore", DeprecationWarning)
-        dsn, database = sys.argv[1:]
-        given = MySQLConfig(dsn=dsn)
-        config = MySQLConfig(**{{**given.model_dump(exclude_unset=True), "database": database}})
-        store = CheckpointStore(config)
-        asyncio.run(store.save("t", {{"n": 1}}))
-        store.database.asynchronous._lock.acquire()  # as another thread would that opens its loop's pool
-        child = os.fork()
-        if child == 0:
-            async def act():
-                {action}
-            asyncio.run(asyncio.wait_for(act(), 10))
-            os._exit(0)
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        """,
-        server_dsn,
-        database,
-    )
-    assert outcome.returncode == 0, outcome.stderr

@@ -23,7 +23,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.families.checkpoints import maintenance as cleaning
 from locus_mysql.families.graphs import saving
 from locus_mysql.families.memories import writing
-from locus_mysql.families.working.storages import mysql_operations
+from locus_mysql.families.working.storages import mysql
 
 from ..either_side import AnyStore
 from ..thoroughness import FULL
@@ -141,7 +141,7 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
 def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable random maintenance, which one save in 32 runs: tests count round trips, and it adds one."""
     monkeypatch.setattr(cleaning, "one_in", lambda one_in: False)
-    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: False)
+    monkeypatch.setattr(mysql, "one_in", lambda one_in: False)
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ from strands.session.repository_session_manager import RepositorySessionManager
 
 import locus_mysql
 from locus_mysql import MySQLConfig
-from locus_mysql.drivers.login.imports import imported_once
+from locus_mysql.drivers.login import imported_once
 from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService

@@ -114,7 +114,7 @@ def a_restore_brings_back_all_content(sessions: checks.Sessions) -> checks.Scrip
     checks.equal((yield from session.ask(*_CONTENT)).results, then.results[:3], "a session whose undoing was undone")
     yield from session.do(calls.RestoreCheckpoint("c", "and again"))
     checks.equal((yield from session.ask(*_CONTENT)).results, then.results[:3], "a session restored to what it is")
-    checks.equal((yield from session.do(calls.Increment("deleted", 1))), 4, "an increment of what was restored")
+    yield from session.gives(calls.Increment("deleted", 1), 4)
     yield from session.do(calls.RestoreCheckpoint("c", "without the increment"))
     checks.equal((yield from session.do(calls.Read(("deleted",))))["deleted"].value, b"3", "what was incremented since")
     checks.equal(len((yield from session.do(calls.ListCheckpoints()))), 6, "the number of checkpoints")
@@ -134,16 +134,8 @@ def restored_values_can_be_compared(sessions: checks.Sessions) -> checks.Script[
     )
     yield from session.ask(calls.Write((checks.variable("a", b"2"), checks.variable("b", b'{"c":3, "a":2}'))))
     yield from session.do(calls.RestoreCheckpoint("c", "undo"))
-    checks.equal(
-        (yield from session.do(calls.CompareAndSet(checks.variable("a", b"3"), b'{"a":2,"b":1}'))),
-        True,
-        "the canonical form of what was restored",
-    )
-    checks.equal(
-        (yield from session.do(calls.CompareAndSet(checks.variable("b", b"3"), b"1"))),
-        True,
-        "a canonical form that is the JSON again",
-    )
+    yield from session.gives(calls.CompareAndSet(checks.variable("a", b"3"), b'{"a":2,"b":1}'), True)
+    yield from session.gives(calls.CompareAndSet(checks.variable("b", b"3"), b"1"), True)
 
 
 def restored_variables_keep_their_remaining_time(sessions: checks.Sessions) -> checks.Script[None]:
@@ -266,9 +258,7 @@ def _wander(sessions: checks.Sessions, rng: random.Random) -> checks.Script[None
                 yield from model.check(session, f"after restoring {chosen!r} in step {step}")
             case "delete" if kept:
                 chosen = rng.choice(list(kept))
-                checks.equal(
-                    (yield from session.do(calls.DeleteCheckpoint(chosen))), True, "whether a checkpoint was deleted"
-                )
+                yield from session.gives(calls.DeleteCheckpoint(chosen), True)
                 del kept[chosen]
         while len(kept) > 8:
             del kept[next(iter(kept))]
@@ -287,13 +277,9 @@ def deleted_checkpoints_can_not_be_restored(sessions: checks.Sessions) -> checks
         yield from session.ask(
             calls.Write((checks.variable(name), checks.variable("n", str(index)))), calls.CreateCheckpoint(name)
         )
-    checks.equal(
-        (yield from session.do(calls.DeleteCheckpoint("absent"))), False, "the deletion of a missing checkpoint"
-    )
-    checks.equal((yield from session.do(calls.DeleteCheckpoint("middle"))), True, "deleting an existing checkpoint")
-    checks.equal(
-        (yield from session.do(calls.DeleteCheckpoint("middle"))), False, "the deletion of a deleted checkpoint"
-    )
+    yield from session.gives(calls.DeleteCheckpoint("absent"), False)
+    yield from session.gives(calls.DeleteCheckpoint("middle"), True)
+    yield from session.gives(calls.DeleteCheckpoint("middle"), False)
     yield from session.refused(NotFound, calls.RestoreCheckpoint("middle", "undo"))
     checks.equal((yield from _ids(session)), ["last", "first"], "the checkpoints that are left")
     yield from session.do(calls.DeleteCheckpoint("first"))
@@ -319,14 +305,14 @@ def a_restore_never_deletes_the_restored_checkpoint(sessions: checks.Sessions) -
         yield from session.ask(calls.Append(f'"{name}"'.encode()), calls.CreateCheckpoint(name))
     yield from session.do(calls.RestoreCheckpoint("a", "undo"))
     checks.equal((yield from _ids(session)), ["undo", "a"], "the checkpoints after restoring the oldest")
-    checks.equal((yield from session.do(calls.ReadNotes())), [b'"a"'], "the notes after restoring the oldest")
+    yield from session.gives(calls.ReadNotes(), [b'"a"'])
     one = sessions.new(checkpoints=1)
     yield from one.ask(calls.Append(b"1"), calls.CreateCheckpoint("only"), calls.Append(b"2"))
     yield from one.do(calls.RestoreCheckpoint("only", "undo"))
-    checks.equal((yield from one.do(calls.ReadNotes())), [b"1"], "the notes after restoring the only checkpoint")
+    yield from one.gives(calls.ReadNotes(), [b"1"])
     checks.equal((yield from _ids(one)), ["undo", "only"], "the checkpoints where there may be one")
     yield from one.do(calls.RestoreCheckpoint("undo", "redo"))
-    checks.equal((yield from one.do(calls.ReadNotes())), [b"1", b"2"], "the notes after undoing")
+    yield from one.gives(calls.ReadNotes(), [b"1", b"2"])
 
 
 CHECKS = (

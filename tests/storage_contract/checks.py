@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import threading
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.interface import Storage
+from locus_mysql.runtime.generators import drive_awaited, drive_blocking
 
 T = TypeVar("T")
 
@@ -117,6 +118,10 @@ class CheckedSession:
         reply = yield from self.ask(command, **options)
         return cast(T, reply.results[0])
 
+    def gives(self, command: calls.Command[T], expected: object, **options: Any) -> Script[None]:
+        """Make a call of one command, and check its result."""
+        equal((yield from self.do(command, **options)), expected, f"the result of {command}")
+
     def refused(self, error: type[Exception], *commands: calls.Command[object], **options: Any) -> Script[Any]:
         """Make a call that must be refused, and get the error."""
         try:
@@ -194,70 +199,35 @@ def _short(value: object) -> str:
 
 
 async def _run(storage: Storage, script: Script[T]) -> T:
-    answer: object = None
-    error: Exception | None = None
-    while True:
-        try:
-            step = script.send(answer) if error is None else script.throw(error)
-        except StopIteration as done:
-            return cast(T, done.value)
-        answer = error = None
-        try:
-            match step:
-                case calls.Call():
-                    answer = await storage.execute(step)
-                case Pause(seconds):
-                    await asyncio.sleep(seconds)
-                case Sweep(limit):
-                    answer = await storage.sweep(limit)
-                case ForgetTenant(tenant):
-                    answer = await storage.forget_tenant(tenant)
-                case Together(scripts):
-                    answer = await asyncio.gather(*(_run(storage, each) for each in scripts))
-        except Exception as raised:
-            error = raised
+    async def do(step: Step) -> object:
+        match step:
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+            case Sweep(limit):
+                return await storage.sweep(limit)
+            case ForgetTenant(tenant):
+                return await storage.forget_tenant(tenant)
+            case Together(scripts):
+                return await asyncio.gather(*(_run(storage, each) for each in scripts))
+            case calls.Call():
+                return await storage.execute(step)
+
+    return await drive_awaited(script, do)
 
 
 def _run_blocking(storage: Storage, script: Script[T]) -> T:
-    answer: object = None
-    error: Exception | None = None
-    while True:
-        try:
-            step = script.send(answer) if error is None else script.throw(error)
-        except StopIteration as done:
-            return cast(T, done.value)
-        answer = error = None
-        try:
-            match step:
-                case calls.Call():
-                    answer = storage.execute_blocking(step)
-                case Pause(seconds):
-                    time.sleep(seconds)
-                case Sweep(limit):
-                    answer = storage.sweep_blocking(limit)
-                case ForgetTenant(tenant):
-                    answer = storage.forget_tenant_blocking(tenant)
-                case Together(scripts):
-                    answer = _run_in_threads(storage, scripts)
-        except Exception as raised:
-            error = raised
+    def do(step: Step) -> object:
+        match step:
+            case Pause(seconds):
+                return time.sleep(seconds)
+            case Sweep(limit):
+                return storage.sweep_blocking(limit)
+            case ForgetTenant(tenant):
+                return storage.forget_tenant_blocking(tenant)
+            case Together(scripts):
+                with ThreadPoolExecutor(len(scripts)) as threads:
+                    return list(threads.map(lambda each: _run_blocking(storage, each), scripts))
+            case calls.Call():
+                return storage.execute_blocking(step)
 
-
-def _run_in_threads(storage: Storage, scripts: tuple[Script[Any], ...]) -> list[object]:
-    results: dict[int, object] = {}
-    errors: list[Exception] = []
-
-    def run(index: int) -> None:
-        try:
-            results[index] = _run_blocking(storage, scripts[index])
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(scripts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return [results[index] for index in range(len(scripts))]
+    return drive_blocking(script, do)

@@ -22,20 +22,10 @@ def every_command_ignores_expired_variables(sessions: checks.Sessions) -> checks
     checks.equal(
         list((yield from session.do(calls.ReadAll()))), ["stays"], "what ReadAll finds beside an expired variable"
     )
-    checks.equal(
-        (yield from session.do(calls.ListKeys("*"))), ["stays"], "what ListKeys finds beside an expired variable"
-    )
-    checks.equal(
-        (yield from session.do(calls.Measure())),
-        calls.Measured(1, 6, 0, 0, None),
-        "what is measured without an expired variable",
-    )
-    checks.equal(
-        (yield from session.do(calls.CompareAndSet(checks.variable("gone", b"2"), b"1"))),
-        False,
-        "a comparison with what expired",
-    )
-    checks.equal((yield from session.do(calls.Remove(("gone",)))), 0, "how many expired variables Remove deleted")
+    yield from session.gives(calls.ListKeys("*"), ["stays"])
+    yield from session.gives(calls.Measure(), calls.Measured(1, 6, 0, 0, None))
+    yield from session.gives(calls.CompareAndSet(checks.variable("gone", b"2"), b"1"), False)
+    yield from session.gives(calls.Remove(("gone",)), 0)
 
 
 def an_expired_variable_counts_as_deleted(sessions: checks.Sessions) -> checks.Script[None]:
@@ -43,21 +33,15 @@ def an_expired_variable_counts_as_deleted(sessions: checks.Sessions) -> checks.S
     session = sessions.new()
     yield from session.do(calls.Write(tuple(checks.variable(key, b"7", SHORT_US) for key in ("a", "b", "c", "d"))))
     yield from session.until(calls.ReadAll(), lambda found: not found, "all variables expired")
-    checks.equal((yield from session.do(calls.Increment("a", 1))), 1, "an increment of what expired")
-    checks.equal(
-        (yield from session.do(calls.CompareAndSet(checks.variable("b"), None))),
-        True,
-        "setting what expired, expecting nothing",
-    )
+    yield from session.gives(calls.Increment("a", 1), 1)
+    yield from session.gives(calls.CompareAndSet(checks.variable("b"), None), True)
     yield from session.do(calls.Write((checks.variable("c"),)))
     found = yield from session.do(calls.ReadAll())
     checks.equal(
         {key: one.left_us for key, one in found.items()}, dict.fromkeys("abc"), "the time that new values have left"
     )
-    checks.equal(
-        (yield from session.do(calls.Clear())), 3, "how many variables Clear deleted, where others had expired"
-    )
-    checks.equal((yield from session.do(calls.Measure())), calls.Measured(), "what is left")
+    yield from session.gives(calls.Clear(), 3)
+    yield from session.gives(calls.Measure(), calls.Measured())
 
 
 def the_remaining_time_is_returned(sessions: checks.Sessions) -> checks.Script[None]:
@@ -120,7 +104,7 @@ def the_time_to_live_of_a_session_is_returned(sessions: checks.Sessions) -> chec
     checks.true(
         HOUR_US < left <= calls.lifetime_us(HOUR_US), f"a session is kept for an eighth longer than its time: {left}"
     )
-    checks.equal((yield from session.do(calls.Touch())), True, "the result of Touch")
+    yield from session.gives(calls.Touch(), True)
     checks.equal((yield from session.ask(calls.Measure())).ttl_us, HOUR_US, "the time to live after Touch without one")
     checks.equal(
         (yield from session.ask(calls.Touch(2 * HOUR_US))).ttl_us,
@@ -280,7 +264,7 @@ def a_sweep_removes_only_expired_sessions(sessions: checks.Sessions) -> checks.S
         checks.equal(
             list((yield from session.do(calls.ReadAll())))[:1], ["a"], "the variables of a session that did not expire"
         )
-        checks.equal((yield from session.do(calls.ReadNotes())), [b"1"], "the notes of a session that did not expire")
+        yield from session.gives(calls.ReadNotes(), [b"1"])
         checks.equal(
             len((yield from session.do(calls.ListCheckpoints()))), 1, "the checkpoints of a session that did not expire"
         )
@@ -315,11 +299,7 @@ def forgetting_a_tenant_removes_all_its_sessions(sessions: checks.Sessions) -> c
         (yield checks.ForgetTenant(gone[0].address.tenant)), 0, "how many sessions were forgotten when there were none"
     )
     yield from gone[0].do(calls.Append(b"2"))
-    checks.equal(
-        (yield from gone[0].do(calls.ReadNotes())),
-        [b"2"],
-        "the notes of a session begun after its tenant was forgotten",
-    )
+    yield from gone[0].gives(calls.ReadNotes(), [b"2"])
 
 
 CHECKS = (

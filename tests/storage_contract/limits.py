@@ -40,14 +40,12 @@ def too_many_variables_are_refused(sessions: Sessions) -> Script[None]:
     yield from _refused(session, "max_keys", 4, 3, calls.CompareAndSet(variable("d"), None))
     yield from _refused(session, "max_keys", 4, 3, calls.Append(b"1"), calls.Write((variable("d"),)))
     yield from session.do(calls.Write(tuple(variable(key, b"2") for key in "abc")))
-    equal((yield from session.do(calls.Increment("a", 1))), 3, "an increment in a full session")
-    equal(
-        (yield from session.do(calls.CompareAndSet(variable("b", b"3"), b"2"))), True, "a comparison in a full session"
-    )
+    yield from session.gives(calls.Increment("a", 1), 3)
+    yield from session.gives(calls.CompareAndSet(variable("b", b"3"), b"2"), True)
     yield from session.ask(calls.Append(b"1"), calls.WriteTask(b"{}"), calls.CreateCheckpoint("c"))
     yield from session.do(calls.Remove(("c",)))
     yield from session.do(calls.Write((variable("d"),)))
-    equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "d"], "the keys after one was evicted to another")
+    yield from session.gives(calls.ListKeys("*"), ["a", "b", "d"])
 
 
 def too_many_bytes_are_refused(sessions: Sessions) -> Script[None]:
@@ -71,7 +69,7 @@ def too_many_bytes_are_refused(sessions: Sessions) -> Script[None]:
     yield from session.do(calls.Write((variable("é", b"9"),)))
     yield from _refused(session, "max_session_bytes", 101, 100, calls.Increment("é", 1))
     yield from session.do(calls.ClearNotes())
-    equal((yield from session.do(calls.Increment("é", 1))), 10, "an increment after notes were evicted")
+    yield from session.gives(calls.Increment("é", 1), 10)
 
 
 def too_many_notes_are_refused(sessions: Sessions) -> Script[None]:
@@ -83,7 +81,7 @@ def too_many_notes_are_refused(sessions: Sessions) -> Script[None]:
         yield from _refused(session, "max_scratchpad_entries", 3, 2, calls.Append(b"3"))
         yield from session.do(calls.ClearNotes())
         yield from session.do(calls.Append(b"3"))
-        equal((yield from session.do(calls.ReadNotes())), [b"3"], "the notes after others were evicted")
+        yield from session.gives(calls.ReadNotes(), [b"3"])
 
 
 def a_write_that_shrinks_a_session_is_never_refused(sessions: Sessions) -> Script[None]:
@@ -96,11 +94,11 @@ def a_write_that_shrinks_a_session_is_never_refused(sessions: Sessions) -> Scrip
         calls.WriteTask(b"{}"),
     )
     small = session.limited(keys=1, session_bytes=1, scratchpad_entries=1)
-    equal((yield from small.do(calls.Touch())), True, "Touch of a session that holds too much")
-    equal((yield from small.do(calls.Remove(("a", "b")))), 2, "what was deleted from a session that holds too much")
+    yield from small.gives(calls.Touch(), True)
+    yield from small.gives(calls.Remove(("a", "b")), 2)
     yield from small.do(calls.CreateCheckpoint("c"))
-    equal((yield from small.do(calls.ClearNotes())), 2, "what notes were removed from a session that holds too much")
-    equal((yield from small.do(calls.Clear())), 4, "what was cleared from a session that holds too much")
+    yield from small.gives(calls.ClearNotes(), 2)
+    yield from small.gives(calls.Clear(), 4)
 
 
 def expired_variables_make_room(sessions: Sessions) -> Script[None]:
@@ -113,7 +111,7 @@ def expired_variables_make_room(sessions: Sessions) -> Script[None]:
         yield from session.until(calls.ListKeys("*"), lambda keys: keys == ["stays"], "variables expired")
         reply = yield from session.ask(calls.Write((variable("d"), variable("e"))))
         equal(reply.evicted, 0, "how many variables had to go where others had expired")
-        equal((yield from session.do(calls.ListKeys("*"))), ["d", "e", "stays"], "the keys")
+        yield from session.gives(calls.ListKeys("*"), ["d", "e", "stays"])
         equal((yield from session.do(calls.Measure()))[:2], (3, 10), "keys and bytes")
 
 
@@ -128,24 +126,22 @@ def the_least_recently_used_variables_are_evicted(sessions: Sessions) -> Script[
         )
     reply = yield from session.ask(calls.Write((variable("d"),)))
     equal(reply.evicted, 1, "how many had to go for one")
-    equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "d"], "the keys after the first had to go")
+    yield from session.gives(calls.ListKeys("*"), ["a", "b", "d"])
     older = calls.Replayed(calls.Write((variable("c"),)), reply.stamp - 1)
-    equal((yield from session.do(older)), False, "the replay of a write before its variable was evicted")
+    yield from session.gives(older, False)
     yield from session.do(calls.Increment("a", 1))
     yield from session.do(calls.Write((variable("e"),)))
-    equal((yield from session.do(calls.ListKeys("*"))), ["a", "d", "e"], "the keys where one was incremented lately")
+    yield from session.gives(calls.ListKeys("*"), ["a", "d", "e"])
     yield from session.do(calls.CompareAndSet(variable("d", b"2"), b"1"))
     yield from session.do(calls.Write((variable("f"),)))
-    equal(
-        (yield from session.do(calls.ListKeys("*"))), ["d", "e", "f"], "the keys where one was compared and set lately"
-    )
+    yield from session.gives(calls.ListKeys("*"), ["d", "e", "f"])
     equal(
         (yield from session.ask(calls.Write((variable("g"), variable("h"))))).evicted, 2, "how many had to go for two"
     )
-    equal((yield from session.do(calls.ListKeys("*"))), ["f", "g", "h"], "the keys after two had to go")
+    yield from session.gives(calls.ListKeys("*"), ["f", "g", "h"])
     yield from session.do(calls.Increment("i", 1))
     yield from session.do(calls.CompareAndSet(variable("j"), None))
-    equal((yield from session.do(calls.ListKeys("*"))), ["h", "i", "j"], "the keys after two had to go for new ones")
+    yield from session.gives(calls.ListKeys("*"), ["h", "i", "j"])
 
 
 def reading_a_variable_counts_as_use(sessions: Sessions) -> Script[None]:
@@ -154,20 +150,14 @@ def reading_a_variable_counts_as_use(sessions: Sessions) -> Script[None]:
     for key in "abcd":
         yield from session.do(calls.Write((variable(key),)))
     yield from session.ask(calls.Write((variable("e"),)), used=("b", "absent", "a"))
-    equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "d", "e"], "the keys where some were read")
+    yield from session.gives(calls.ListKeys("*"), ["a", "b", "d", "e"])
     yield from session.do(calls.Write((variable("f"),)))
-    equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "e", "f"], "the keys when one more had to go")
+    yield from session.gives(calls.ListKeys("*"), ["a", "b", "e", "f"])
     yield from session.do(calls.Write((variable("g"),)))
-    equal(
-        (yield from session.do(calls.ListKeys("*"))), ["a", "e", "f", "g"], "the keys when the one read first had to go"
-    )
+    yield from session.gives(calls.ListKeys("*"), ["a", "e", "f", "g"])
     yield from session.ask(calls.Touch(), used=("e", "a"))
     yield from session.do(calls.Write((variable("h"), variable("i"))))
-    equal(
-        (yield from session.do(calls.ListKeys("*"))),
-        ["a", "e", "h", "i"],
-        "the keys when those written before had to go",
-    )
+    yield from session.gives(calls.ListKeys("*"), ["a", "e", "h", "i"])
 
 
 def of_equally_old_variables_the_first_by_key_is_evicted(sessions: Sessions) -> Script[None]:
@@ -189,11 +179,11 @@ def as_many_variables_are_evicted_as_needed(sessions: Sessions) -> Script[None]:
     equal(
         (yield from session.ask(calls.Write((variable("g", b"1" * 24),)))).evicted, 3, "how many had to go for 25 bytes"
     )
-    equal((yield from session.do(calls.ListKeys("*"))), ["d", "e", "f", "g"], "the keys that stayed")
+    yield from session.gives(calls.ListKeys("*"), ["d", "e", "f", "g"])
     equal((yield from session.ask(calls.Append(b"1" * 6))).evicted, 1, "how many had to go for a note")
     equal((yield from session.ask(calls.WriteTask(b"1" * 10))).evicted, 1, "how many had to go for a task state")
     equal((yield from session.ask(calls.Append(b"1"))).evicted, 0, "the number of evicted entries while all fitted")
-    equal((yield from session.do(calls.ListKeys("*"))), ["f", "g"], "the keys that are left")
+    yield from session.gives(calls.ListKeys("*"), ["f", "g"])
     yield from session.do(calls.Write((variable("n", b"9"),)))
     yield from session.ask(calls.Touch(), used=("f", "g"))
     yield from session.do(calls.Write((variable("n", b"9" * 6),)))
@@ -221,11 +211,7 @@ def a_write_that_cannot_fit_is_refused_despite_eviction(sessions: Sessions) -> S
     yield from _refused(one, "max_keys", 2, 1, calls.Write((variable("x"),)), calls.Increment("y", 1), read=("a",))
     equal((yield from session.do(calls.Read(("a", "b")))).keys(), {"a", "b"}, "the variables after refusals")
     yield from session.do(calls.Write((variable("c"),)))
-    equal(
-        (yield from session.do(calls.ListKeys("*"))),
-        ["b", "c"],
-        "the variables that are left after a refused call with uses",
-    )
+    yield from session.gives(calls.ListKeys("*"), ["b", "c"])
 
 
 def the_oldest_checkpoints_are_deleted_beyond_the_limit(sessions: Sessions) -> Script[None]:

@@ -87,12 +87,12 @@ def replayed_commands_overwrite_nothing_newer(sessions: checks.Sessions) -> chec
     for what, commands in late.items():
         for command in commands:
             replayed = calls.Replayed(command, written_us[what] - 1)
-            checks.equal((yield from session.do(replayed)), False, f"the replay of {command} before a write")
-    checks.equal((yield from session.do(calls.Replayed(calls.End(), stamp))), False, "the replay of End before a write")
+            yield from session.gives(replayed, False)
+    yield from session.gives(calls.Replayed(calls.End(), stamp), False)
     checks.equal((yield from session.ask(*content)).results, before, "a session after replays of what is older")
     for what, commands in late.items():
         replayed = calls.Replayed(commands[0], written_us[what])
-        checks.equal((yield from session.do(replayed)), True, f"the replay of {commands[0]} behind a write")
+        yield from session.gives(replayed, True)
     checks.equal(
         (yield from session.ask(*content)).results[1:], ([], b"[]"), "a session after replays of what is newer"
     )
@@ -109,7 +109,7 @@ def replayed_commands_overwrite_nothing_newer(sessions: checks.Sessions) -> chec
 def _refuses_older(session: checks.CheckedSession, versions: dict[str, int], since: str) -> checks.Script[None]:
     for key, version in versions.items():
         older = calls.Replayed(calls.Write((checks.variable(key, b"0"),)), version - 1)
-        checks.equal((yield from session.do(older)), False, f"the replay of a write of {key!r} before {since}")
+        yield from session.gives(older, False)
 
 
 def a_call_with_an_outdated_stamp_changes_nothing(sessions: checks.Sessions) -> checks.Script[None]:
@@ -127,7 +127,7 @@ def a_call_with_an_outdated_stamp_changes_nothing(sessions: checks.Sessions) -> 
     yield from session.ask(calls.Read(("a",)), if_stamp=stamp)
     moved = (yield from session.ask(calls.Append(b"1"), if_stamp=stamp)).stamp
     yield from session.refused(calls.StampMoved, calls.End(), if_stamp=stamp)
-    checks.equal((yield from session.do(calls.End(), if_stamp=moved)), True, "whether a session of the stamp was ended")
+    yield from session.gives(calls.End(), True, if_stamp=moved)
     yield from session.refused(calls.StampMoved, calls.Append(b"1"), if_stamp=moved)
 
 
@@ -182,15 +182,11 @@ def a_repeated_end_ends_once(sessions: checks.Sessions) -> checks.Script[None]:
     session = sessions.new()
     yield from session.do(calls.Append(b"1"))
     mine = checks.token()
-    checks.equal((yield from session.do(calls.End(), token=mine)), True, "the result of End")
-    checks.equal((yield from session.do(calls.End(), token=mine)), True, "the result of End, repeated")
+    yield from session.gives(calls.End(), True, token=mine)
+    yield from session.gives(calls.End(), True, token=mine)
     yield from session.do(calls.Append(b"2"))
-    checks.equal(
-        (yield from session.do(calls.End(), token=mine)),
-        True,
-        "the result of End, repeated after another began the session",
-    )
-    checks.equal((yield from session.do(calls.ReadNotes())), [b"2"], "the session that was begun after End")
+    yield from session.gives(calls.End(), True, token=mine)
+    yield from session.gives(calls.ReadNotes(), [b"2"])
 
 
 def a_repeated_call_ignores_its_required_stamp(sessions: checks.Sessions) -> checks.Script[None]:
@@ -199,9 +195,7 @@ def a_repeated_call_ignores_its_required_stamp(sessions: checks.Sessions) -> che
     mine = checks.token()
     yield from session.ask(calls.Append(b"1"), token=mine, if_stamp=0)
     yield from session.ask(calls.Append(b"1"), token=mine, if_stamp=0)
-    checks.equal(
-        (yield from session.do(calls.ReadNotes())), [b"1"], "the notes after a call that relied on a stamp was repeated"
-    )
+    yield from session.gives(calls.ReadNotes(), [b"1"])
 
 
 def a_refused_call_may_be_repeated_with_the_same_token(sessions: checks.Sessions) -> checks.Script[None]:
@@ -212,9 +206,7 @@ def a_refused_call_may_be_repeated_with_the_same_token(sessions: checks.Sessions
     yield from session.refused(InvalidInput, calls.Increment("n", 1), token=mine)
     yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"), token=mine)
     yield from session.do(calls.Write((checks.variable("n", b"1"),)))
-    checks.equal(
-        (yield from session.do(calls.Increment("n", 1), token=mine)), 2, "an increment that was refused before"
-    )
+    yield from session.gives(calls.Increment("n", 1), 2, token=mine)
 
 
 def repeats_at_the_same_time_count_once(sessions: checks.Sessions) -> checks.Script[None]:
@@ -227,9 +219,7 @@ def repeats_at_the_same_time_count_once(sessions: checks.Sessions) -> checks.Scr
         repeated = [session.do(calls.Increment("n", 1), token=mine) for _ in range(4)]
         results = yield checks.Together(tuple(repeated))
         checks.equal(results, [1, 1, 1, 1], "the results of a call that was made four times at once")
-        checks.equal(
-            (yield from session.do(calls.Increment("n", 1))), 2, "a number after it was incremented four times at once"
-        )
+        yield from session.gives(calls.Increment("n", 1), 2)
 
 
 CHECKS = (

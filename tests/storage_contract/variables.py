@@ -16,19 +16,15 @@ def written_variables_are_read_back(sessions: Sessions) -> Script[None]:
     values = {key: HOSTILE_VALUES[index % len(HOSTILE_VALUES)] for index, key in enumerate(HOSTILE_KEYS)}
     yield from session.do(calls.Write(tuple(variable(key, value) for key, value in values.items())))
     found = {key: calls.Found(value, None) for key, value in values.items()}
-    equal((yield from session.do(calls.Read(HOSTILE_KEYS))), found, "what Read finds of all keys")
+    yield from session.gives(calls.Read(HOSTILE_KEYS), found)
     everything = yield from session.do(calls.ReadAll())
     equal(everything, found, "what ReadAll finds")
     equal(list(everything), sorted(HOSTILE_KEYS), "the order of ReadAll, which is that of code points")
     for key in HOSTILE_KEYS:
-        equal((yield from session.do(calls.Read((key,)))), {key: found[key]}, f"what Read finds of {key!r} alone")
+        yield from session.gives(calls.Read((key,)), {key: found[key]})
     for value in HOSTILE_VALUES:
         yield from session.do(calls.Write((variable("one", value),)))
-        equal(
-            (yield from session.do(calls.Read(("one",)))),
-            {"one": calls.Found(value, None)},
-            "a value written in place of another",
-        )
+        yield from session.gives(calls.Read(("one",)), {"one": calls.Found(value, None)})
 
 
 def missing_variables_are_left_out(sessions: Sessions) -> Script[None]:
@@ -52,12 +48,8 @@ def missing_variables_are_left_out(sessions: Sessions) -> Script[None]:
         "the content of a session that does not exist",
     )
     yield from session.do(calls.Write((variable("b"),)))
-    equal(
-        (yield from session.do(calls.Read(("a", "b")))),
-        {"b": calls.Found(b"1", None)},
-        "what Read finds of one key that is there",
-    )
-    equal((yield from session.do(calls.Read(()))), {}, "what Read finds of no keys")
+    yield from session.gives(calls.Read(("a", "b")), {"b": calls.Found(b"1", None)})
+    yield from session.gives(calls.Read(()), {})
 
 
 def commands_without_effect_begin_no_session(sessions: Sessions) -> Script[None]:
@@ -75,7 +67,7 @@ def commands_without_effect_begin_no_session(sessions: Sessions) -> Script[None]
         equal((yield from session.ask(command)), calls.Reply((result,)), f"the reply to {command} without a session")
     reply = yield from session.ask(calls.Remove(("a",)), calls.ReadAll(), calls.Measure())
     equal(reply, calls.Reply((0, {}, calls.Measured())), "what is read beside a write that finds no session")
-    equal((yield from session.do(calls.Measure())), calls.Measured(), "the content of a session that no command began")
+    yield from session.gives(calls.Measure(), calls.Measured())
     equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a session that nothing began")
 
 
@@ -106,20 +98,20 @@ def keys_are_found_by_globs(sessions: Sessions) -> Script[None]:
         "": [],
         "absent": [],
     }.items():
-        equal((yield from session.do(calls.ListKeys(pattern))), keys, f"the keys that {pattern!r} finds")
+        yield from session.gives(calls.ListKeys(pattern), keys)
 
 
 def deleted_variables_are_counted(sessions: Sessions) -> Script[None]:
     """Each counts once, and only existing ones count."""
     session = sessions.new()
     yield from session.do(calls.Write(tuple(variable(key) for key in "abcdef")))
-    equal((yield from session.do(calls.Remove(()))), 0, "how many of no keys were deleted")
-    equal((yield from session.do(calls.Remove(("a", "x", "a")))), 1, "how many of a, x and a again were deleted")
-    equal((yield from session.do(calls.Remove(("a",)))), 0, "how many were deleted that were deleted before")
-    equal((yield from session.do(calls.ListKeys("*"))), list("bcdef"), "the keys that are left")
-    equal((yield from session.do(calls.Clear())), 5, "how many Clear deleted")
-    equal((yield from session.do(calls.Clear())), 0, "how many Clear deleted after Clear")
-    equal((yield from session.do(calls.ReadAll())), {}, "the variables after Clear")
+    yield from session.gives(calls.Remove(()), 0)
+    yield from session.gives(calls.Remove(("a", "x", "a")), 1)
+    yield from session.gives(calls.Remove(("a",)), 0)
+    yield from session.gives(calls.ListKeys("*"), list("bcdef"))
+    yield from session.gives(calls.Clear(), 5)
+    yield from session.gives(calls.Clear(), 0)
+    yield from session.gives(calls.ReadAll(), {})
     equal((yield from session.do(calls.Measure()))[:2], (0, 0), "keys and bytes after Clear")
 
 
@@ -134,22 +126,18 @@ def clearing_variables_leaves_the_rest(sessions: Sessions) -> Script[None]:
     ):
         yield from session.do(command)
     yield from session.do(calls.Clear())
-    equal((yield from session.do(calls.ReadTask())), b'{"t":1}', "the task state after Clear")
-    equal((yield from session.do(calls.ReadNotes())), [b'"n"'], "the notes after Clear")
+    yield from session.gives(calls.ReadTask(), b'{"t":1}')
+    yield from session.gives(calls.ReadNotes(), [b'"n"'])
     equal(len((yield from session.do(calls.ListCheckpoints()))), 1, "the number of checkpoints after Clear")
 
 
 def whole_numbers_are_incremented(sessions: Sessions) -> Script[None]:
     """The sum is exact on all 64 bits."""
     session = sessions.new()
-    equal((yield from session.do(calls.Increment("n", 5))), 5, "an increment of a missing variable, by 5")
-    equal((yield from session.do(calls.Increment("n", -7))), -2, "5 incremented by -7")
-    equal((yield from session.do(calls.Increment("n", 0))), -2, "-2 incremented by 0")
-    equal(
-        (yield from session.do(calls.Read(("n",)))),
-        {"n": calls.Found(b"-2", None)},
-        "the JSON of a number that was incremented",
-    )
+    yield from session.gives(calls.Increment("n", 5), 5)
+    yield from session.gives(calls.Increment("n", -7), -2)
+    yield from session.gives(calls.Increment("n", 0), -2)
+    yield from session.gives(calls.Read(("n",)), {"n": calls.Found(b"-2", None)})
     for start, by in (
         (2**53, 1),
         (-(2**53), -1),
@@ -158,12 +146,12 @@ def whole_numbers_are_incremented(sessions: Sessions) -> Script[None]:
         (calls.INT_LEAST, calls.INT_MOST),
     ):
         yield from session.do(calls.Write((variable("n", str(start)),)))
-        equal((yield from session.do(calls.Increment("n", by))), start + by, f"{start} incremented by {by}")
+        yield from session.gives(calls.Increment("n", by), start + by)
         stored = (yield from session.do(calls.Read(("n",))))["n"].value
         equal(stored, str(start + by).encode(), f"the JSON of {start} incremented by {by}")
     for by in (calls.INT_LEAST, calls.INT_MOST):
         yield from session.do(calls.Remove(("n",)))
-        equal((yield from session.do(calls.Increment("n", by))), by, f"an increment of a missing variable, by {by}")
+        yield from session.gives(calls.Increment("n", by), by)
     was = yield from session.do(calls.CompareAndSet(variable("n", b"1"), str(calls.INT_MOST).encode()))
     equal(was, True, "whether a number that was incremented has its digits as canonical form")
 
@@ -176,11 +164,7 @@ def an_increment_of_anything_but_a_whole_number_is_refused(sessions: Sessions) -
         stamp = (yield from session.ask(calls.Measure())).stamp
         error = yield from session.refused(InvalidInput, calls.Increment("n", 1))
         true("'n'" in str(error), f"the refusal names the key: {error}")
-        equal(
-            (yield from session.do(calls.Read(("n",)))),
-            {"n": calls.Found(value, None)},
-            "what could not be incremented",
-        )
+        yield from session.gives(calls.Read(("n",)), {"n": calls.Found(value, None)})
         equal((yield from session.ask(calls.Measure())).stamp, stamp, "the stamp after a refusal")
     for number, by in (
         (calls.INT_MOST, 1),
@@ -201,49 +185,23 @@ def compare_and_set_compares_canonical_forms(sessions: Sessions) -> Script[None]
     session = sessions.new()
     first, second = variable("a", b'{"b":1, "a":2}'), variable("a", b'"%s"' % (b"2" * 40))
     form = canonical_form(first.value)
-    equal(
-        (yield from session.do(calls.CompareAndSet(first, form))),
-        False,
-        "setting a missing variable, expecting a value",
-    )
-    equal((yield from session.do(calls.Read(("a",)))), {}, "the variables after a comparison that failed")
-    equal((yield from session.do(calls.CompareAndSet(first, None))), True, "setting a missing variable, expecting none")
-    equal(
-        (yield from session.do(calls.CompareAndSet(second, None))),
-        False,
-        "setting an existing variable, expecting none",
-    )
-    equal(
-        (yield from session.do(calls.CompareAndSet(second, first.value))),
-        False,
-        "setting a variable that has another canonical form",
-    )
+    yield from session.gives(calls.CompareAndSet(first, form), False)
+    yield from session.gives(calls.Read(("a",)), {})
+    yield from session.gives(calls.CompareAndSet(first, None), True)
+    yield from session.gives(calls.CompareAndSet(second, None), False)
+    yield from session.gives(calls.CompareAndSet(second, first.value), False)
     equal((yield from session.do(calls.Read(("a",))))["a"].value, first.value, "what comparisons that failed left")
-    equal(
-        (yield from session.do(calls.CompareAndSet(second, form))),
-        True,
-        "setting a variable that has the canonical form",
-    )
-    equal(
-        (yield from session.do(calls.CompareAndSet(first, form))),
-        False,
-        "setting a variable that had the canonical form before",
-    )
+    yield from session.gives(calls.CompareAndSet(second, form), True)
+    yield from session.gives(calls.CompareAndSet(first, form), False)
     equal(
         (yield from session.do(calls.Read(("a",))))["a"].value, second.value, "the value after a comparison that held"
     )
-    equal(
-        (yield from session.do(calls.CompareAndSet(first, canonical_form(second.value)))),
-        True,
-        "setting a variable that has a binary canonical form",
-    )
+    yield from session.gives(calls.CompareAndSet(first, canonical_form(second.value)), True)
     yield from session.do(calls.Write((variable("a", b"[3]"),)))
-    equal(
-        (yield from session.do(calls.CompareAndSet(first, form))), False, "a canonical form from before another write"
-    )
-    equal((yield from session.do(calls.CompareAndSet(first, b"[3]"))), True, "a canonical form that is the JSON")
+    yield from session.gives(calls.CompareAndSet(first, form), False)
+    yield from session.gives(calls.CompareAndSet(first, b"[3]"), True)
     yield from session.do(calls.Remove(("a",)))
-    equal((yield from session.do(calls.CompareAndSet(first, None))), True, "setting a deleted variable, expecting none")
+    yield from session.gives(calls.CompareAndSet(first, None), True)
 
 
 CHECKS = (

@@ -14,10 +14,10 @@ def the_task_state_is_replaced_and_removed(sessions: Sessions) -> Script[None]:
     session = sessions.new()
     for value in HOSTILE_VALUES:
         yield from session.do(calls.WriteTask(value))
-        equal((yield from session.do(calls.ReadTask())), value, "the task state")
-    equal((yield from session.do(calls.ReadAll())), {}, "the variables beside a task state")
+        yield from session.gives(calls.ReadTask(), value)
+    yield from session.gives(calls.ReadAll(), {})
     yield from session.do(calls.WriteTask(None))
-    equal((yield from session.do(calls.ReadTask())), None, "a task state that was removed")
+    yield from session.gives(calls.ReadTask(), None)
     equal((yield from session.do(calls.Measure())).bytes, 0, "the bytes of a task state that was removed")
 
 
@@ -27,23 +27,21 @@ def notes_stay_in_order(sessions: Sessions) -> Script[None]:
     for value in HOSTILE_VALUES:
         yield from session.do(calls.Append(value))
     notes = list(HOSTILE_VALUES)
-    equal((yield from session.do(calls.ReadNotes())), notes, "the notes")
+    yield from session.gives(calls.ReadNotes(), notes)
     for last in (0, 1, 2, len(notes), len(notes) + 1):
-        equal(
-            (yield from session.do(calls.ReadNotes(last))), notes[max(0, len(notes) - last) :], f"the last {last} notes"
-        )
-    equal((yield from session.do(calls.ClearNotes())), len(notes), "how many notes were removed")
-    equal((yield from session.do(calls.ClearNotes())), 0, "how many notes were removed after all were")
-    equal((yield from session.do(calls.ReadNotes())), [], "the notes that were removed")
+        yield from session.gives(calls.ReadNotes(last), notes[max(0, len(notes) - last) :])
+    yield from session.gives(calls.ClearNotes(), len(notes))
+    yield from session.gives(calls.ClearNotes(), 0)
+    yield from session.gives(calls.ReadNotes(), [])
     yield from session.do(calls.Append(b'"again"'))
-    equal((yield from session.do(calls.ReadNotes())), [b'"again"'], "a note after all were removed")
+    yield from session.gives(calls.ReadNotes(), [b'"again"'])
 
 
 def bytes_are_counted(sessions: Sessions) -> Script[None]:
     """Counted are keys and JSON, as UTF-8."""
     session = sessions.new()
     yield from session.do(calls.Write((variable("é🙂", b"12345"), variable("b", b"1"))))
-    equal((yield from session.do(calls.Measure())), calls.Measured(2, 13, 0, 0, None), "two variables")
+    yield from session.gives(calls.Measure(), calls.Measured(2, 13, 0, 0, None))
     yield from session.do(calls.Write((variable("b", b'"longer"'),)))
     equal((yield from session.do(calls.Measure())).bytes, 20, "the bytes when a variable grew")
     yield from session.do(calls.Increment("é🙂", 99_999 - 12_345 + 1))
@@ -53,13 +51,11 @@ def bytes_are_counted(sessions: Sessions) -> Script[None]:
     for _ in range(3):
         yield from session.do(calls.Append('"é"'.encode()))
     yield from session.do(calls.CreateCheckpoint("c"))
-    equal(
-        (yield from session.do(calls.Measure())), calls.Measured(2, 21 + 7 + 12, 3, 1, None), "all that a session holds"
-    )
+    yield from session.gives(calls.Measure(), calls.Measured(2, 21 + 7 + 12, 3, 1, None))
     yield from session.do(calls.Remove(("b",)))
     yield from session.do(calls.ClearNotes())
     yield from session.do(calls.CompareAndSet(variable("é🙂", b"7"), b"100000"))
-    equal((yield from session.do(calls.Measure())), calls.Measured(1, 7 + 7, 0, 1, None), "what is left")
+    yield from session.gives(calls.Measure(), calls.Measured(1, 7 + 7, 0, 1, None))
 
 
 def sessions_with_different_ids_are_separate(sessions: Sessions) -> Script[None]:
@@ -93,14 +89,10 @@ def sessions_with_different_ids_are_separate(sessions: Sessions) -> Script[None]
     for index, address in enumerate(addresses):
         session = sessions.named(*address)
         mine = str(index).encode()
-        equal(
-            (yield from session.do(calls.ReadAll())),
-            {"mine": calls.Found(mine, None)},
-            f"the variables of {session.address}",
-        )
-        equal((yield from session.do(calls.ReadNotes())), [mine], f"the notes of {session.address}")
+        yield from session.gives(calls.ReadAll(), {"mine": calls.Found(mine, None)})
+        yield from session.gives(calls.ReadNotes(), [mine])
     ended = sessions.named("a", "s")
-    equal((yield from ended.do(calls.End())), True, "whether a session that was ended was there")
+    yield from ended.gives(calls.End(), True)
     left = 0
     for address in addresses:
         left += len((yield from sessions.named(*address).do(calls.ListKeys("*"))))
@@ -201,11 +193,7 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
         InvalidInput, calls.Clear(), calls.RestoreCheckpoint("c", "undo"), calls.CreateCheckpoint("c")
     )
     equal((yield from session.ask(*looks)), before, "a session after a call whose checkpoint was there")
-    equal(
-        (yield from session.do(calls.CompareAndSet(variable("text"), b'"x"'))),
-        True,
-        "whether a canonical form was restored",
-    )
+    yield from session.gives(calls.CompareAndSet(variable("text"), b'"x"'), True)
     new = sessions.new()
     yield from new.refused(InvalidInput, calls.Write((variable("a", b'"x"'),)), calls.Increment("a", 1))
     equal(

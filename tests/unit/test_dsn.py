@@ -262,7 +262,7 @@ def test_the_process_s_environment_is_the_default(monkeypatch: pytest.MonkeyPatc
 
 
 def test_variables_of_other_tools_with_the_prefix_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
-    environment = {"LOCUS_MYSQL_TEST_DSN": "mysql://x/y", "LOCUS_MYSQL_SERVER_HOME": "/z", "LOCUS_MYSQL_HOST": "h"}
+    environment = {"LOCUS_MYSQL_TEST_DSN": "mysql://x/y", "LOCUS_MYSQL_TEST_MYSQLD": "/z", "LOCUS_MYSQL_HOST": "h"}
     environment |= dict.fromkeys(("LOCUS_MYSQL_TOKENS", "LOCUS_MYSQL_COOKIE_KEY", "LOCUS_MYSQL_COPY_FROM"), "x")
     assert MySQLConfig.from_env(environment) == MySQLConfig(host="h")
     assert not caplog.records

@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from .sources import of_sources, trees
@@ -90,6 +91,33 @@ def test_a_layer_imports_only_those_below_it() -> None:
     order = layers()
     wrong = [(module, imported) for module, imported, here, there in within() if order.index(there) < order.index(here)]
     assert wrong == []
+
+
+def imported_at_once(tree: ast.Module) -> Iterator[ast.ImportFrom]:
+    """Yield the imports that run when a module is imported: none for types, and none in functions."""
+    pending = [*tree.body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.Try) or (isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test)):
+            pending += [*node.body, *node.orelse]
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    paths = {path.relative_to(ROOT).with_suffix("").parts: tree for path, tree in trees().items()}
+    graph: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for module, tree in paths.items():
+        for node in imported_at_once(tree):
+            start = (*(module[: len(module) - node.level] if node.level else ()), *(node.module or "").split("."))
+            for name in node.names:
+                named = tuple(part for part in (*start, name.name) if part)
+                found = (
+                    one for one in (named, named[:-1], (*named[:-1], "__init__")) if one in paths and one != module
+                )
+                graph.setdefault(module, set()).update([*found][:1])
+    assert len(graph) > 200
+    TopologicalSorter(graph).prepare()  # raises an error that names the circle
 
 
 def family_of(module: str) -> str | None:

@@ -15,7 +15,7 @@ from ...families.memories.family import MEMORIES
 from ...families.memories.operations import MemoryOperations
 from ...families.working import calls
 from ...families.working.family import WORKING
-from ...families.working.storages.mysql_operations import WorkingOperations
+from ...families.working.storages.mysql import WorkingOperations
 from ...inspection.inspector import Inspector
 from ...runtime.generators import drive_awaited
 from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify, sanitize_line

@@ -6,10 +6,9 @@ from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..login import imported_once
 from ..wire.awaited import AsyncAdapter
-from .pymysql import PyMySQLConnection
+from .pymysql import CLIENT_MULTI_STATEMENTS, PyMySQLConnection, after_login, before_login
 
 
 class AiomysqlConnection(AsyncAdapter):
@@ -17,11 +16,11 @@ class AiomysqlConnection(AsyncAdapter):
 
     @classmethod
     def load(cls) -> None:
-        """See `AsyncAdapter.load`."""
+        """Import the library."""
         _connection_class()
 
     async def log_in(self) -> None:
-        """See `AsyncAdapter.log_in`."""
+        """Log in with the library."""
         config, endpoint = self.config, self.endpoint
         self.library = library = _connection_class()(
             host=endpoint.host,
@@ -44,12 +43,12 @@ class AiomysqlConnection(AsyncAdapter):
         after_login(library)
 
     def discard(self) -> None:
-        """See `AsyncAdapter.discard`. A library that kept its writer would close it with a warning when freed."""
+        """Detach the library, which would close its writer with a warning when freed."""
         if self.library is not None:
             self.library._writer = self.library._reader = None
 
     def transport(self) -> Any:
-        """See `AsyncAdapter.transport`."""
+        """Return the library's transport; None while there is none."""
         writer = getattr(self.library, "_writer", None)
         return None if writer is None else writer.transport
 
@@ -71,9 +70,9 @@ class AiomysqlDriver:
     name = "aiomysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """See `interface.Driver.connect`."""
+        """Open a connection for a thread."""
         return PyMySQLConnection.open(config, endpoint)
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `interface.Driver.connect_async`."""
+        """Open a connection for a task."""
         return await AiomysqlConnection.open(config, endpoint)

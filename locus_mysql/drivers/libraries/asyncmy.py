@@ -7,9 +7,9 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..login import imported_once
 from ..wire.awaited import AsyncAdapter
+from .pymysql import CLIENT_MULTI_STATEMENTS, after_login, before_login
 
 #: The longest time-out that asyncmy takes, in seconds: `AsyncAdapter` limits connecting.
 _NEVER_S = 31_536_000
@@ -20,11 +20,11 @@ class AsyncmyConnection(AsyncAdapter):
 
     @classmethod
     def load(cls) -> None:
-        """See `AsyncAdapter.load`."""
+        """Import the library."""
         _connection_class()
 
     async def log_in(self) -> None:
-        """See `AsyncAdapter.log_in`."""
+        """Log in with the library."""
         config, endpoint = self.config, self.endpoint
         self.library = library = _connection_class()(
             host=endpoint.host,
@@ -48,12 +48,12 @@ class AsyncmyConnection(AsyncAdapter):
         after_login(library)
 
     def discard(self) -> None:
-        """See `AsyncAdapter.discard`."""
+        """Detach the library, so that it cleans up nothing."""
         if self.library is not None:
             self.library._connected = False
 
     def transport(self) -> Any:
-        """See `AsyncAdapter.transport`."""
+        """Return the library's transport; None while there is none."""
         transport = getattr(self.library, "_transport", None)
         if transport is None:  # before 0.2.12 it had a stream instead
             transport = getattr(getattr(self.library, "_writer", None), "transport", None)
@@ -81,5 +81,5 @@ class AsyncmyDriver:
         )
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `interface.Driver.connect_async`."""
+        """Open a connection for a task."""
         return await AsyncmyConnection.open(config, endpoint)

@@ -18,17 +18,17 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.unencrypted_login import (
+from ..login import (
     CACHING_SHA2,
     FULL_LOGIN,
     REQUEST_PUBLIC_KEY,
     encrypt_password,
+    imported_once,
 )
 from ..wire.adapter import Adapter
 from ..wire.awaited import AsyncAdapter
 from ..wire.blocking import SyncAdapter
-from ..wire.deadlines import connect
+from ..wire.sockets import connect
 
 #: If this capability were set, each query would have to begin with its attributes; `protocol_commands.query` sends
 #: none.
@@ -41,7 +41,7 @@ class BlockingConnection(SyncAdapter):
     """A blocking connection of Connector/Python."""
 
     def log_in(self) -> None:
-        """See `SyncAdapter.log_in`."""
+        """Log in with the library, on a socket with a deadline."""
         config, endpoint = self.config, self.endpoint
         self.library = library = blocking_class()()
         _hook_in(self)
@@ -61,12 +61,12 @@ class BlockingConnection(SyncAdapter):
         _hook_out(self)
 
     def discard(self) -> None:
-        """See `SyncAdapter.discard`."""
+        """Detach the library, so that it cleans up nothing."""
         if self.library is not None:
             self.library._socket.close_connection()
 
     def socket(self) -> Any:
-        """See `Adapter.socket`."""
+        """Return the library's socket; None while there is none."""
         return getattr(getattr(self.library, "_socket", None), "sock", None)
 
 
@@ -75,11 +75,11 @@ class AwaitedConnection(AsyncAdapter):
 
     @classmethod
     def load(cls) -> None:
-        """See `AsyncAdapter.load`."""
+        """Import the library."""
         awaited_class()
 
     async def log_in(self) -> None:
-        """See `AsyncAdapter.log_in`."""
+        """Log in with the library."""
         config, endpoint = self.config, self.endpoint
         self.library = library = awaited_class()(
             host=endpoint.host,
@@ -98,12 +98,12 @@ class AwaitedConnection(AsyncAdapter):
         _hook_out(self)
 
     def discard(self) -> None:
-        """See `AsyncAdapter.discard`."""
+        """Detach the library, so that it cleans up nothing."""
         if self.library is not None:
             self.library._socket = None
 
     def transport(self) -> Any:
-        """See `AsyncAdapter.transport`."""
+        """Return the library's transport; None while there is none."""
         writer = getattr(getattr(self.library, "_socket", None), "_writer", None)
         return None if writer is None else writer.transport
 
@@ -114,11 +114,11 @@ class MySQLConnectorDriver:
     name = "mysql-connector"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """See `interface.Driver.connect`."""
+        """Open a connection for a thread."""
         return BlockingConnection.open(config, endpoint)
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `interface.Driver.connect_async`."""
+        """Open a connection for a task."""
         return await AwaitedConnection.open(config, endpoint)
 
 

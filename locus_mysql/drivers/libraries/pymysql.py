@@ -1,4 +1,8 @@
-"""PyMySQL: blocking; its asynchronous side runs each connection in a thread of its own."""
+"""PyMySQL: blocking; its asynchronous side runs each connection in a thread of its own.
+
+aiomysql and asyncmy are asynchronous ports of PyMySQL, and share `before_login` and `after_login`. The attributes that
+begin with an underscore are not public; they are what the library calls before and during the login.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,21 @@ from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ..interface import AsyncConnection, SyncConnection
-from ..login.imports import imported_once
-from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
+from ..login import imported_once
+from ..wire.adapter import Adapter
 from ..wire.blocking import SyncAdapter
-from ..wire.deadlines import connect
+from ..wire.sockets import connect
 from ..wire.threaded import ThreadedConnection
+
+CLIENT_SSL = 1 << 11
+CLIENT_MULTI_STATEMENTS = 1 << 16
 
 
 class PyMySQLConnection(SyncAdapter):
     """A connection of PyMySQL."""
 
     def log_in(self) -> None:
-        """See `SyncAdapter.log_in`."""
+        """Log in with the library, on a socket with a deadline."""
         config, endpoint = self.config, self.endpoint
         self.library = _connection_class()(
             host=endpoint.host,
@@ -41,12 +48,12 @@ class PyMySQLConnection(SyncAdapter):
         after_login(self.library)
 
     def discard(self) -> None:
-        """See `SyncAdapter.discard`."""
+        """Detach the library, so that it cleans up nothing."""
         if self.library is not None:
             self.library._force_close()
 
     def socket(self) -> Any:
-        """See `Adapter.socket`."""
+        """Return the library's socket; None while there is none."""
         return None if self.library is None else self.library._sock
 
 
@@ -63,9 +70,38 @@ class PyMySQLDriver:
     name = "pymysql"
 
     def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """See `interface.Driver.connect`."""
+        """Open a connection for a thread."""
         return PyMySQLConnection.open(config, endpoint)
 
     async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """See `interface.Driver.connect_async`."""
+        """Open a connection for a task."""
         return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)
+
+
+def before_login(library: Any, adapter: Adapter) -> None:
+    """Let the adapter check the server after its greeting, and each authentication plugin that it asks for.
+
+    Args:
+        library: The library's connection, not connected yet.
+        adapter: May raise, which ends the attempt before anything was sent.
+    """
+    log_in = library._request_authentication
+    answer = library._process_auth
+
+    def checked_login() -> Any:
+        adapter.check_greeting(library.server_version, bool(library.server_capabilities & CLIENT_SSL))
+        adapter.check_login(getattr(library, "_server_auth_plugin", ""))  # aiomysql: what the greeting proposes
+        return log_in()
+
+    def checked_answer(plugin: bytes, *request: Any) -> Any:  # PyMySQL 1.2.4 passes one argument more
+        adapter.check_login(plugin.decode("latin-1"))
+        return answer(plugin, *request)
+
+    library._request_authentication = checked_login
+    library._process_auth = checked_answer
+
+
+def after_login(library: Any) -> None:
+    """Remove the hooks, which would prevent the connection from being freed at once."""
+    library.__dict__.pop("_request_authentication", None)
+    library.__dict__.pop("_process_auth", None)

@@ -14,8 +14,7 @@ from ...dialect.variants import FamilyRefused, Variant
 from ...errors import ConfigError, UnsupportedServer
 from ..failures import ends_connection, translate
 from ..interface import ConnectionLost, Result, ServerError, Traffic
-from ..login.tls import NoTLSOffered
-from ..login.unencrypted_login import MAX_RSA_PASSWORD_BYTES, check_plugin
+from ..login import MAX_RSA_PASSWORD_BYTES, NoTLSOffered, check_plugin
 from . import session
 from .literals import packets
 from .results import ErrorPacket, ProtocolSurprise
@@ -71,7 +70,7 @@ class Adapter(ABC):
 
     @property
     def supports_group_commit(self) -> bool:
-        """See `interface.SyncConnection`."""
+        """Return whether writes of several calls may be sent in one transaction."""
         return self.variant is None or self.variant.supports_group_commit
 
     def check_login(self, plugin: str) -> None:

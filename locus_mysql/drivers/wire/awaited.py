@@ -13,7 +13,7 @@ from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
 from ..interface import ConnectionLost, Result, Traffic
-from ..login.tls import NoTLSOffered, no_tls, tls_attempts, tls_context
+from ..login import NoTLSOffered, no_tls, tls_attempts, tls_context
 from . import session
 from .adapter import Adapter, as_loss
 from .literals import PING, QUIT, Command, query
@@ -276,7 +276,7 @@ class AsyncAdapter(Adapter):
         cls._loaded = True
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `interface.AsyncConnection.execute`."""
+        """Send the statements in one packet, and return a result for each. A cancelled task drops the connection."""
         packets = self.packets(statements)
         self._check_loop()
         try:
@@ -291,7 +291,7 @@ class AsyncAdapter(Adapter):
         return self.check_results(statements, results)
 
     async def ping(self) -> None:
-        """See `interface.AsyncConnection.ping`."""
+        """Raise `ConnectionLost` if the server does not answer."""
         self.packets(())
         self._check_loop()
         try:
@@ -304,7 +304,7 @@ class AsyncAdapter(Adapter):
             raise
 
     async def close(self) -> None:
-        """See `interface.AsyncConnection.close`."""
+        """Send COM_QUIT and close."""
         polite = not self.closed and asyncio.get_running_loop() is self._loop
         transport = self.transport()
         try:
@@ -317,7 +317,7 @@ class AsyncAdapter(Adapter):
             self.abort()
 
     def abort(self) -> None:
-        """See `interface.AsyncConnection.abort`."""
+        """Drop the transport at once, also when the event loop is closed."""
         self.closed = True
         with suppress(Exception):
             abort_transport(self.transport(), self._loop)

@@ -11,13 +11,12 @@ from typing import Self
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..interface import WATCH, Result
-from ..login.tls import NoTLSOffered, no_tls, tls_attempts
+from ..login import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
-from .deadlines import BoundedSocket
 from .literals import PING, QUIT, Command, query
 from .results import ErrorPacket, ReceiveBuffer, ResultReader, why_unexpected
-from .sockets import guard_at_fork, shut, unread_check
+from .sockets import BoundedSocket, guard_at_fork, shut, unread_check
 
 #: Maximum number of bytes read of unsolicited data.
 _PIECE_BYTES = 65_536
@@ -78,7 +77,7 @@ class SyncAdapter(Adapter):
         raise no_tls(config, endpoint)
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `interface.SyncConnection.execute`."""
+        """Send the statements in one packet, and return a result for each."""
         packets = self.packets(statements)
         try:
             results = self._send_each(packets, monotonic() + self.limit_s)
@@ -90,7 +89,7 @@ class SyncAdapter(Adapter):
         return self.check_results(statements, results)
 
     def ping(self) -> None:
-        """See `interface.SyncConnection.ping`."""
+        """Raise `ConnectionLost` if the server does not answer."""
         try:
             self.packets(())
             self.check_pong(self._call(PING, monotonic() + self.limit_s))
@@ -99,7 +98,7 @@ class SyncAdapter(Adapter):
             raise as_loss(error, self.endpoint) from None
 
     def close(self) -> None:
-        """See `interface.SyncConnection.close`."""
+        """Send COM_QUIT and close; never raises."""
         if not self.closed:
             self.closed = True
             with suppress(Exception):
@@ -108,7 +107,7 @@ class SyncAdapter(Adapter):
         self.abort()
 
     def abort(self) -> None:
-        """See `interface.SyncConnection.abort`."""
+        """Drop the socket at once; never raises, never waits."""
         self.closed = True
         shut(self.socket())
         with suppress(Exception):

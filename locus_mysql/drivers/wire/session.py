@@ -52,7 +52,7 @@ _AT_MOST = "CAST(LEAST(@@SESSION.{}, {}) AS UNSIGNED)"
 #: More of them, on MySQL only.
 SETTINGS_OF_MYSQL = {
     # No lock outlives its client by more than about a minute: these limits, in seconds, end the waits of a session
-    # whose client has vanished, and `engine.transaction.BEGIN` those of an open transaction.
+    # whose client has vanished, and `engine.group_commit.BEGIN` those of an open transaction.
     "innodb_lock_wait_timeout": _AT_MOST.format("innodb_lock_wait_timeout", 50),
     "lock_wait_timeout": _AT_MOST.format("lock_wait_timeout", 50),
     "net_read_timeout": _AT_MOST.format("net_read_timeout", 60),

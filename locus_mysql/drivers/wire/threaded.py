@@ -102,19 +102,19 @@ class ThreadedConnection:
 
     @property
     def closed(self) -> bool:
-        """See `interface.SyncConnection.closed`."""
+        """Return whether the connection must not be used again."""
         return self._blocking.closed
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `interface.AsyncConnection.execute`."""
+        """Send the statements in the connection's thread."""
         return await self._call(lambda: self._blocking.execute(statements))
 
     async def ping(self) -> None:
-        """See `interface.AsyncConnection.ping`."""
+        """Raise `ConnectionLost` if the server does not answer."""
         await self._call(self._blocking.ping)
 
     async def close(self) -> None:
-        """See `interface.AsyncConnection.close`."""
+        """Send COM_QUIT and close, in the connection's thread."""
         try:
             if not self.closed:
                 with suppress(Exception):
@@ -124,7 +124,7 @@ class ThreadedConnection:
             self.abort()
 
     def abort(self) -> None:
-        """See `interface.AsyncConnection.abort`. The thread closes what is left when its call has ended."""
+        """Drop the socket at once; the thread closes what is left when its call has ended."""
         self._blocking.interrupt()
         with suppress(ConnectionLost):
             self._worker.submit(self._blocking.abort)

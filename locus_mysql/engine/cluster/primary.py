@@ -55,7 +55,7 @@ class PrimaryConnection(ServerConnection):
         self._watch = watch
 
     def execute(self, statements: Sequence[Statement]) -> CommandGenerator[list[Result]]:
-        """See `ServerConnection.execute`."""
+        """Send statements in a packet that fails on a server that takes no writes."""
         try:
             self._watch.begin(self)
             return (yield from execute_where_written(super().execute, self.endpoint, statements))
@@ -63,7 +63,7 @@ class PrimaryConnection(ServerConnection):
             self._watch.end(self)
 
     def ping(self) -> CommandGenerator[None]:
-        """See `ServerConnection.ping`."""
+        """Check that the server answers, as a call that is watched."""
         try:
             self._watch.begin(self)
             yield from super().ping()
@@ -77,7 +77,7 @@ class RouterConnection(ServerConnection):
     wraps = True
 
     def execute(self, statements: Sequence[Statement]) -> CommandGenerator[list[Result]]:
-        """See `ServerConnection.execute`.
+        """Send statements in a packet that fails on a server that takes no writes.
 
         Raises:
             LeadsToSecondary: The server behind it is no longer the primary.
@@ -105,11 +105,11 @@ class Cluster:
 
     @property
     def current(self) -> Endpoint:
-        """See `Servers.current`."""
+        """The last known primary, or the first server to try."""
         return self.topology.order()[0]
 
     def connect(self, pool: Pool) -> CommandGenerator[ServerConnection]:
-        """See `Servers.connect`: open a connection to the primary.
+        """Open a connection to the primary.
 
         Raises:
             NoPrimary: None of the servers is a working primary. The error has the reason of each.
@@ -125,7 +125,7 @@ class Cluster:
         raise NoPrimary(reasons)
 
     def left(self, endpoint: Endpoint, error: DriverError) -> bool:
-        """See `Servers.left`."""
+        """Note that the server failed: all connections to it are dropped."""
         self.topology.failed(endpoint, error)
         return True
 
@@ -133,7 +133,7 @@ class Cluster:
         """Return the watch of a pool's calls."""
         watch = self._watches.get(pool)
         if watch is None:
-            watch = self._watches.setdefault(pool, pool.side.watch(partial(self.look_for_another, ref(pool))))
+            watch = self._watches.setdefault(pool, Watch(pool.side, partial(self.look_for_another, ref(pool))))
         return watch
 
     def look_for_another(self, reference: ref[Pool], silent: ServerConnection) -> CommandGenerator[None]:
@@ -142,7 +142,7 @@ class Cluster:
         if pool is None or not (yield from self.is_replaced(silent.endpoint)):
             return
         abort_all(pool.outdate())
-        for one in self.watch(pool).calls.waiting():
+        for one in self.watch(pool).waiting():
             if one.endpoint == silent.endpoint:
                 pool.side.end_call(one.connection)
 

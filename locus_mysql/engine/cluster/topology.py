@@ -84,11 +84,6 @@ class Topology:
         self._questions: tuple[Statement, ...] = (WRITES, MEMBERS, VIEW)
         self._view = ("", 0)  # of the last primary that was connected to
 
-    @property
-    def several(self) -> bool:
-        """Return whether there are several servers. A single one is used without checks, even if it is read-only."""
-        return len(self._endpoints) > 1
-
     def order(self) -> tuple[Endpoint, ...]:
         """The servers to try: first the last known primary, then the others, and last those that did not answer."""
         primary, suspected = self._primary, self._still_suspected()

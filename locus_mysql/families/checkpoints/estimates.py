@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from ...dialect.like import like
 from ...dialect.sql import Select
+from ...dialect.template import like
 from ...engine.operation import Batch, Operation
 from ...runtime.arguments import check_text
 from .context import Context

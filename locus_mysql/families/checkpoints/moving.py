@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ...dialect.like import like
+from ...dialect.template import like
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_text, check_thread_id

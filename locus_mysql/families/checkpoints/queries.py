@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from ...dialect.like import like
+from ...dialect.template import like
 from ...dialect.words import parts_of
 from ...engine.operation import Batch, Operation, fetch
 from ...engine.retry import Backoff

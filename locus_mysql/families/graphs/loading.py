@@ -79,7 +79,7 @@ class Loading:
         *,
         ns: str | None = None,
         checkpoint_id: str | None = None,
-        before: tuple[str, str] | None = None,
+        before: tuple[str | None, str] | None = None,
         before_id: str | None = None,
         before_seq: int | None = None,
         matching: str | None = None,
@@ -92,7 +92,8 @@ class Loading:
             limit: The maximum number.
             ns: Only of this namespace.
             checkpoint_id: Only of this id.
-            before: Namespace and id of a checkpoint: only those stored before it; none if it does not exist.
+            before: Namespace, or None for any, and id of a checkpoint: only those stored before it; none if it does not
+                exist.
             before_id: Only those whose id is less than this one, in the order of code points.
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
@@ -101,7 +102,8 @@ class Loading:
         given: dict[str, Any] = {
             "ns_key": ns_key,
             "checkpoint_id": checkpoint_id,
-            "before": None if before is None else keys.checkpoint_key(*before),
+            "before": None if before is None or before[0] is None else keys.checkpoint_key(before[0], before[1]),
+            "before_any": before[1] if before is not None and before[0] is None else None,
             "before_id": before_id,
             "before_seq": before_seq,
             "matching": matching,

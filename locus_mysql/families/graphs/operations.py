@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.like import like
+from ...dialect.template import like
 from ...engine.operation import Operation, fetch
 from ...records.maintenance import Maintenance
 from ...runtime.arguments import Tenancy, tenant_scope

@@ -158,6 +158,7 @@ class CheckpointRecord(TypedDict):
     """A checkpoint as `MySQLCheckpointSaver.get` returns it."""
 
     checkpoint_id: str
+    checkpoint_ns: str
     parent_checkpoint_id: str | None
     checkpoint: dict[str, Any]
     metadata: dict[str, Any]

@@ -36,7 +36,7 @@ from .payload import (
     write_identity,
 )
 from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
-from .statements import loading, saving, threads
+from .statements import loading, removing, saving, threads
 from .statements.saving import BaseKey, EpochRow, GraphCheckpointRow, NewPartRow, WriteRow
 from .statements.tables import APART, OWN_PARTS, ThreadKey
 from .values import Body, EncodedValue
@@ -88,12 +88,14 @@ class _Insertion(NamedTuple):
         numbers: The one of them whose last insert id numbers the checkpoint's parts.
         apart: What is added to that number.
         epoch: Reads the thread's epoch, if it is not known.
+        next_epoch: The epoch that the thread has afterwards, if the save also removes checkpoints.
     """
 
     statements: tuple[Statement, ...]
     numbers: Statement
     apart: int = APART
     epoch: Query[EpochRow] | None = None
+    next_epoch: bytes | None = None
 
 
 class Saving:
@@ -111,9 +113,10 @@ class Saving:
         self._cache = cache
         self._sealing = Sealing(config.encryption, sql.schema.family)
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self._keep = config.keep_checkpoints
 
     def save(self, tenant: str, thread_id: str, new: NewGraphCheckpoint, base: Base | None) -> Operation[None]:
-        """Store a checkpoint as the newest of its thread.
+        """Store a checkpoint as the newest of its thread; remove those of its namespace beyond ``keep_checkpoints``.
 
         One round trip. More if something was removed from the thread since the base was read, or if the id exists. A
         save that only shares the thread's lock is repeated with the lock if the thread is not as this process knows it.
@@ -124,7 +127,8 @@ class Saving:
         key = ThreadKey(tenant, thread_id)
         epoch = self._cache.epoch(key) if base is None else base.epoch
         encoded = self._encode(key, new, base)
-        shares = bool(epoch) and self._ttl_us is None and self._cache.may_share(key) and encoded.holds_its_part
+        shares = bool(epoch) and self._ttl_us is None and self._keep is None
+        shares = shares and self._cache.may_share(key) and encoded.holds_its_part
         backoff = Backoff(f"Checkpoints were removed from thread {thread_id!r} while one was saved")
         while True:
             begun = time.monotonic()
@@ -159,6 +163,7 @@ class Saving:
             self._cache.locked(key, begun)
         if insertion.epoch is not None:
             epoch = results.rows(insertion.epoch)[0].epoch
+        epoch = insertion.next_epoch or epoch
         assert epoch  # noqa: S101 - for the type checker: it was known, or read
         content, row = encoded.content, encoded.row
         values = number_parts(content.values, insertion.apart + numbered.last_insert_id)
@@ -198,8 +203,14 @@ class Saving:
             statements.append(saving.RECORD_IF_REPLACED(sql, key, row))
         for parts in _packets(encoded.chunks):
             statements.append(saving.INSERT_PARTS(sql, key, checkpoint_key=row.checkpoint_key, rows=parts))
-        if epoch:
-            return _Insertion(tuple(statements), take)
+        next_epoch = None if self._keep is None else os.urandom(8)
+        if next_epoch is not None:
+            statements.append(threads.BEGIN_EPOCH(sql, key, epoch=next_epoch))
+            of_namespace = {"namespace": removing.OF_NAMESPACE}
+            statements.append(removing.HIDE_OLDER(sql, key, keep=self._keep, ns_key=row.ns_key, pieces=of_namespace))
+            statements += [one(sql, key) for one in (removing.HIDE_CALLS, *removing.REMOVE_HIDDEN)]
+        if epoch or next_epoch:
+            return _Insertion(tuple(statements), take, next_epoch=next_epoch)
         read_epoch = saving.EPOCH(sql, key)
         return _Insertion((*statements, read_epoch), take, epoch=read_epoch)
 

@@ -110,8 +110,8 @@ class SaverOperations(GraphsOfTenants):
         """Return a checkpoint, or the newest of a namespace; None if there is none. One round trip.
 
         Returns:
-            A dict of ``checkpoint_id``, ``parent_checkpoint_id``, ``checkpoint``, ``metadata`` and ``created_at``, the
-            server's time as ISO text in UTC.
+            A dict of ``checkpoint_id``, ``checkpoint_ns``, ``parent_checkpoint_id``, ``checkpoint``, ``metadata`` and
+            ``created_at``, the server's time as ISO text in UTC.
         """
         ns = _namespace(checkpoint_ns)
         check_thread_id(thread_id)
@@ -121,17 +121,21 @@ class SaverOperations(GraphsOfTenants):
         return None if loaded is None else _record(loaded)
 
     def list_checkpoints(
-        self, *, thread_id: str, checkpoint_ns: str = DEFAULT_NAMESPACE, limit: int = 10, before: str | None = None
+        self, *, thread_id: str, checkpoint_ns: str | None = None, limit: int = 10, before: str | None = None
     ) -> Operation[list[CheckpointRecord]]:
-        """Return checkpoints of a namespace, newest first, each in the form of `get`. One round trip.
+        """Return checkpoints, newest first, each in the form of `get`. One round trip.
 
         Args:
             thread_id: The thread.
-            checkpoint_ns: The namespace.
+            checkpoint_ns: Only of this namespace; None for all.
             limit: The maximum number.
-            before: The id of a checkpoint: only those older than it; no checkpoint is older than a missing one.
+            before: The id of a checkpoint: only those older than it; no checkpoint is older than a missing one. Name
+                the namespace if several have a checkpoint of this id.
+
+        Raises:
+            CorruptCheckpoint: Another store saved the thread, such as LangGraph's.
         """
-        ns = _namespace(checkpoint_ns)
+        ns = None if checkpoint_ns is None else _namespace(checkpoint_ns)
         check_thread_id(thread_id)
         if before is not None:
             check_id(before, "Checkpoint id")
@@ -395,6 +399,7 @@ def _record(loaded: LoadedGraphCheckpoint) -> CheckpointRecord:
     metadata = loaded.metadata if not loaded.head.data else bytes(loaded.head.data)
     return CheckpointRecord(
         checkpoint_id=loaded.checkpoint_id,
+        checkpoint_ns=loaded.ns,
         parent_checkpoint_id=loaded.parent_id,
         checkpoint={name: decode_json(encoded.data) for name, encoded in loaded.values().items()},
         metadata=json.loads(metadata) if metadata else {},

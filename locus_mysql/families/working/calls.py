@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 TCovariant = TypeVar("TCovariant", covariant=True)
@@ -129,11 +129,19 @@ class Command(Generic[TCovariant]):
 
     __slots__ = ()
 
+    #: Whether it changes nothing.
+    reads: ClassVar[bool] = False
+    #: Whether it begins a session where there is none. Other commands that write then have nothing to do.
+    begins: ClassVar[bool] = False
+    #: Its result where there is nothing to do. Results that storages record have this type.
+    nothing: ClassVar[int | None] = None
+
 
 @dataclass(frozen=True, slots=True)
 class Read(Command[dict[str, Found]]):
     """Variables by their keys; keys without a variable are left out."""
 
+    reads = True
     keys: tuple[str, ...]
 
 
@@ -141,11 +149,14 @@ class Read(Command[dict[str, Found]]):
 class ReadAll(Command[dict[str, Found]]):
     """All variables, in the order of their keys by code point."""
 
+    reads = True
+
 
 @dataclass(frozen=True, slots=True)
 class ListKeys(Command[list[str]]):
     """Keys that match a glob (``*`` any text, ``?`` one character), in order by code point."""
 
+    reads = True
     pattern: str
 
 
@@ -153,11 +164,14 @@ class ListKeys(Command[list[str]]):
 class ReadTask(Command[bytes | None]):
     """The task state's JSON."""
 
+    reads = True
+
 
 @dataclass(frozen=True, slots=True)
 class ReadNotes(Command[list[bytes]]):
     """The notes of the scratchpad, or only this many of the last, oldest first."""
 
+    reads = True
     last: int | None = None
 
 
@@ -165,16 +179,21 @@ class ReadNotes(Command[list[bytes]]):
 class ListCheckpoints(Command[list[CheckpointInfo]]):
     """Checkpoints, newest first."""
 
+    reads = True
+
 
 @dataclass(frozen=True, slots=True)
 class Measure(Command[Measured]):
     """The content of the session in numbers, without expired variables."""
+
+    reads = True
 
 
 @dataclass(frozen=True, slots=True)
 class Write(Command[None]):
     """Write variables; each replaces the variable with its key and has its own time to live."""
 
+    begins = True
     variables: tuple[Variable, ...]
 
 
@@ -182,12 +201,15 @@ class Write(Command[None]):
 class Remove(Command[int]):
     """Delete variables; the number of those that existed."""
 
+    nothing = 0
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Clear(Command[int]):
     """Delete all variables; the number of those that existed."""
+
+    nothing = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +219,7 @@ class Increment(Command[int]):
     Keeps the time to live. Raises `InvalidInput` if the variable is no whole number, or the sum exceeds 64 bits.
     """
 
+    begins, nothing = True, 0
     key: str
     by: int
 
@@ -210,6 +233,7 @@ class CompareAndSet(Command[bool]):
         canonical: The canonical form that its value must have (`values.canonical_form`); None: it must not exist.
     """
 
+    begins, nothing = True, False
     variable: Variable
     canonical: bytes | None
 
@@ -218,6 +242,7 @@ class CompareAndSet(Command[bool]):
 class WriteTask(Command[None]):
     """Write the task state, or remove it."""
 
+    begins = True
     value: bytes | None
 
 
@@ -225,12 +250,15 @@ class WriteTask(Command[None]):
 class Append(Command[None]):
     """Add a note after all others."""
 
+    begins = True
     note: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ClearNotes(Command[int]):
     """Remove all notes; the number of them."""
+
+    nothing = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +269,7 @@ class Touch(Command[bool]):
         ttl_us: The new time to live; None: as before.
     """
 
+    nothing = False
     ttl_us: int | None = None
 
 
@@ -248,6 +277,7 @@ class Touch(Command[bool]):
 class CreateCheckpoint(Command[None]):
     """Store the session as it is now. Raises `InvalidInput` if there is a checkpoint with this id."""
 
+    begins = True
     checkpoint_id: str
     label: str | None = None
 
@@ -268,12 +298,15 @@ class RestoreCheckpoint(Command[None]):
 class DeleteCheckpoint(Command[bool]):
     """Delete a checkpoint; whether it existed."""
 
+    nothing = False
     checkpoint_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class End(Command[bool]):
     """Remove the session with all its content; whether it existed. It must be the only command of its call."""
+
+    nothing = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,12 +331,6 @@ class Replayed(Command[bool]):
 
 #: A storage recognises a repeated call for this long, in microseconds.
 RECOGNISED_US = 900_000_000
-
-#: Commands that change nothing.
-READS = (Read, ReadAll, ListKeys, ReadTask, ReadNotes, ListCheckpoints, Measure)
-
-#: Commands that begin a session where there is none. The other commands that write then have nothing to do.
-BEGINS = (Write, Increment, CompareAndSet, WriteTask, Append, CreateCheckpoint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,17 +366,14 @@ class Call:
     def writes(self) -> bool:
         """Return whether it may change something."""
         for command in self.commands:  # noqa: SIM110 - every call does this several times, and a generator is slower
-            if not isinstance(command, READS):
+            if not command.reads:
                 return True
         return False
 
     @property
     def begins(self) -> bool:
         """Return whether it begins a session where there is none."""
-        return any(
-            isinstance(command.command if isinstance(command, Replayed) else command, BEGINS)
-            for command in self.commands
-        )
+        return any((one.command if isinstance(one, Replayed) else one).begins for one in self.commands)
 
 
 class Reply(NamedTuple):

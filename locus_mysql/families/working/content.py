@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ...errors import CorruptCheckpoint
@@ -15,6 +17,8 @@ VARIABLE, TASK, NOTE = 1, 2, 3
 
 #: The versions of deleted variables are known for this long, in microseconds.
 DELETED_KNOWN_US = 3_600_000_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: A time that never comes, in microseconds.
 NEVER_US = 2**62
@@ -95,6 +99,22 @@ class StoredCheckpoint:
     content: Entries | None = None
     damage: CorruptCheckpoint | None = None
 
+    @classmethod
+    def of(
+        cls, checkpoint_id: str, stamp: int, label: str | None, variables: int, notes: int, size_bytes: int, at_us: int,
+        *, damage: CorruptCheckpoint | None = None,
+    ) -> StoredCheckpoint:  # fmt: skip
+        """Return a checkpoint, without its content, by its columns."""
+        created_at = _EPOCH + timedelta(microseconds=at_us)
+        info = calls.CheckpointInfo(checkpoint_id, label, created_at, variables, notes, size_bytes)
+        return cls(info, stamp, at_us, damage=damage)
+
+    @property
+    def columns(self) -> tuple[str, int, str | None, int, int, int, int]:
+        """The arguments of `of`."""
+        one = self.info
+        return one.checkpoint_id, self.stamp, one.label, one.keys, one.scratchpad_entries, one.size_bytes, self.at_us
+
 
 @dataclass(slots=True)
 class Session:
@@ -124,10 +144,26 @@ class Session:
         """Return whether the session has expired."""
         return self.head.expires_us is not None and self.head.expires_us <= now_us
 
-    def renew(self, now_us: int) -> None:
-        """Restart the time to live."""
-        ttl_us = self.head.ttl_us
-        self.head.expires_us = None if ttl_us is None else now_us + calls.lifetime_us(ttl_us)
+    def add(self, kind: int, name: str, entry: Entry) -> None:
+        """Add an entry that was read. One that is held with its value stays."""
+        held = self.entries[kind]
+        before = held.get(name)
+        if before is not None and before.value is not None:
+            return
+        if kind == VARIABLE and not entry.size_bytes:
+            self.deleted[name] = entry.version
+        else:
+            held[name] = entry
+
+    def with_content(self, checkpoint: StoredCheckpoint, earlier: Iterable[tuple[int, str, Entry]]) -> StoredCheckpoint:
+        """Return a checkpoint with its content: entries of this session, which is whole, and earlier versions."""
+        present = ((kind, name, entry) for kind, held in self.entries.items() for name, entry in held.items())
+        content: Entries = {VARIABLE: {}, TASK: {}, NOTE: {}}
+        for kind, name, entry in itertools.chain(present, earlier):
+            live = entry.expires_us is None or entry.expires_us > checkpoint.at_us
+            if entry.size_bytes and entry.version <= checkpoint.stamp and live:
+                content[kind][name] = entry
+        return replace(checkpoint, content=content)
 
     @property
     def all_bytes(self) -> int:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...dialect.like import like
+from ...dialect.template import like
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
@@ -117,10 +117,11 @@ class Sessions:
 
 
 def _checkpoint(seals: Seals, row: CheckpointRow) -> dict[str, Any]:
+    checkpoint = seals.checkpoint(row)
     return {
         "checkpoint_id": row.checkpoint_id,
-        "label": row.label if seals.checkpoint(row).damage is None else DAMAGED,
-        "created_at": aware(row.created_at),
+        "label": row.label if checkpoint.damage is None else DAMAGED,
+        "created_at": checkpoint.info.created_at,
         "variables": row.variables,
         "notes": row.notes,
         "size_bytes": row.size_bytes,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +11,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
 
-from ...engine.at_fork import reset_at_fork
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, NotFound, Unavailable
 from ...runtime import arguments
 from . import calls, values
@@ -49,13 +47,8 @@ class SessionOperations:
         self._known_ttl_us = self._ttl_us
         self._renewed_at = -float("inf")
         # Variables read since the last write, the most recent last. The next write records them if it may evict.
+        # Threads share it without a lock: each step on a dict is atomic.
         self._used: dict[str, None] = {}
-        self.reset_in_child()
-        reset_at_fork(self)
-
-    def reset_in_child(self) -> None:
-        """After a fork: a new lock, as a thread of the parent may hold the old one for ever."""
-        self._lock = threading.Lock()  # guards _used: threads share a session
 
     def set(self, key: str, value: Any, ttl_seconds: float | None = None) -> Procedure[None]:
         """Set a variable.
@@ -373,19 +366,16 @@ class SessionOperations:
             self._renewed_at = made_at
         if not writes:
             self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
-        if call.used:
-            with self._lock:
-                for key in call.used:
-                    self._used.pop(key, None)
+        for key in call.used:
+            self._used.pop(key, None)
 
     def _call(self, name: str, command: calls.Command[Any]) -> calls.Call:
-        if isinstance(command, calls.READS):
+        if command.reads:
             ttl_us = self._known_ttl_us
             # A session lives an eighth longer than its time to live, so most reads need not renew it: see lifetime_us.
             renew = ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
             return calls.Call(name, self.address, (command,), self.limits, self._ttl_us, renew)
-        with self._lock:
-            used = tuple(self._used)
+        used = tuple(self._used.copy())
         return calls.Call(name, self.address, (command,), self.limits, self._ttl_us, used=used, token=os.urandom(16))
 
     def _found(self, name: str, key: str) -> Procedure[calls.Found | None]:
@@ -395,14 +385,13 @@ class SessionOperations:
 
     def _note_use(self, found: Iterable[str]) -> None:
         if self.limits.on_full == "evict":
-            with self._lock:
-                for key in found:
-                    self._used.pop(key, None)
-                    self._used[key] = None
+            for key in found:
+                self._used.pop(key, None)
+                self._used[key] = None
 
     def _variable(self, key: str, value: Any, ttl_seconds: float | None) -> Any:
         text = self._encoded(value, f"The value of {arguments.check_variable(key)!r}")
-        return values.variable(key, text, values.microseconds(ttl_seconds))
+        return calls.Variable(key, text, values.microseconds(ttl_seconds))
 
     def _encoded(self, value: Any, what: str) -> bytes:
         return values.encode(value, what, self.limits.value_bytes, self.address.session_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 from ...errors import CapacityExceeded, InvalidInput, NotFound
 from . import calls
@@ -28,7 +28,6 @@ from .content import (
 from .values import canonical_form
 
 _WHOLE_NUMBER = re.compile(rb"-?[0-9]{1,19}")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Incomplete(Exception):
@@ -72,6 +71,9 @@ class Work(View):
         super().__init__(session, now_us, copies_head=self.writes or call.renew)
         self.ended, self.evicted = False, 0
         self._written = set[str]()
+        #: Present rows, and entries of this call, to copy to the history; see `Changes`.
+        self._keep: list[tuple[int, str, int]] = []
+        self._history: list[tuple[int, str, Entry, int]] = []
         self._at_us = 0  # when a replayed command was made
         self.reply = calls.Reply(())
 
@@ -136,7 +138,7 @@ class Work(View):
 
     def changes(self) -> Changes:
         """Return what a storage has to write, apart from the head."""
-        changes = Changes([], [], [], [], [], self.clears_notes, [], [])
+        changes = Changes([], [], [], self._keep, self._history, self.clears_notes, [], [])
         if self.checkpoints is not self.session.checkpoints:
             known = {one.info.checkpoint_id: one for one in self.session.checkpoints}
             changes.created.extend(one for one in self.checkpoints if known.get(one.info.checkpoint_id) is not one)
@@ -146,45 +148,27 @@ class Work(View):
                 before = self.session.entries[kind].get(name)
                 if before is entry or before == entry:
                     continue
-                if before is not None and before.size_bytes:
-                    if entry.size_bytes and before.version == entry.version:
-                        changes.uses.append((name, entry.used))
-                        continue
-                    until = self._kept_until(kind, name, before, changes.created)
-                    if until:
-                        changes.keep.append((kind, name, until))
-                if entry.size_bytes or kind != NOTE:
+                if before is not None and entry.size_bytes and before.version == entry.version:
+                    changes.uses.append((name, entry.used))
+                elif entry.size_bytes or kind != NOTE:
                     changes.puts.append((kind, name, entry))
                 elif before is not None:
                     changes.drops.append(name)
-        if changes.created:
-            self._add_history(changes)
         return changes
 
-    def _kept_until(self, kind: int, name: str, before: Entry, created: list[StoredCheckpoint]) -> int:
-        """Return the stamp up to which checkpoints need the present row of an entry; 0 if none needs it."""
-        until = self.session.head.kept + 1 if before.version <= self.session.head.kept else 0
-        for checkpoint in created:
-            content = checkpoint.content
-            held = None if content is None else content[kind].get(name)
-            if held is not None and held.version == before.version:
-                until = checkpoint.stamp + 1
-        return until
-
-    def _add_history(self, changes: Changes) -> None:
-        """Add entries that only new checkpoints contain: the same call replaced them after it wrote them."""
-        rows: dict[tuple[int, str, int], tuple[Entry, int]] = {}
-        for checkpoint in changes.created:
-            for kind, entries in (checkpoint.content or {}).items():
-                for name, entry in entries.items():
-                    before = self.session.entries[kind].get(name)
-                    now = self._entry(kind, name)
-                    if all(one is None or one.version != entry.version for one in (before, now)):
-                        rows[kind, name, entry.version] = entry, checkpoint.stamp + 1
-        changes.history.extend((kind, name, entry, until) for (kind, name, _), (entry, until) in rows.items())
+    def _retain(self, kind: int, name: str) -> None:
+        """Copy an entry to the history before it changes, if the newest checkpoint contains it."""
+        entry, kept = self._entry(kind, name), self.head.kept
+        if entry is None or entry.version > kept:
+            return
+        stored = self.session.entries[kind].get(name)
+        if stored is not None and stored.version == entry.version:
+            self._keep.append((kind, name, kept + 1))
+        else:
+            self._history.append((kind, name, entry, kept + 1))
 
     def _result(self, command: calls.Command[object]) -> object:
-        if isinstance(command, calls.READS):
+        if command.reads:
             return self.read(command)
         self.head.stamp += 1
         if isinstance(command, calls.Replayed):
@@ -194,15 +178,11 @@ class Work(View):
     def _of_nothing(self, command: calls.Command[object]) -> object:
         """Return the result of a command without a session, which it does not begin."""
         match command:
-            case calls.Remove() | calls.Clear() | calls.ClearNotes():
-                return 0
-            case calls.Touch() | calls.DeleteCheckpoint() | calls.End():
-                return False
             case calls.RestoreCheckpoint(checkpoint_id):
                 raise _no_checkpoint(checkpoint_id)
             case calls.Replayed():
                 return True
-        return self.read(command)
+        return self.read(command) if command.reads else command.nothing
 
     # Writing
 
@@ -288,6 +268,7 @@ class Work(View):
 
     def _put(self, kind: int, name: str, value: bytes, expires_us: int | None = None) -> None:
         size_bytes = len(value) + (len(name.encode()) if kind == VARIABLE else 0)
+        self._retain(kind, name)
         before, head = self._entry(kind, name), self.head
         head.size_bytes += size_bytes - (0 if before is None else before.size_bytes)
         if kind == VARIABLE:
@@ -310,6 +291,7 @@ class Work(View):
         return self._at_us if max(before, self.head.kept) < self._at_us < self.head.stamp else self.head.stamp
 
     def _forget(self, kind: int, name: str, version: int) -> None:
+        self._retain(kind, name)
         before, head = self._entry(kind, name), self.head
         if before is not None:
             head.size_bytes -= before.size_bytes
@@ -334,6 +316,8 @@ class Work(View):
             for name in list(self._names(NOTE)):
                 self._forget(NOTE, name, self.head.stamp)
         else:
+            for name in self.changed[NOTE]:
+                self._retain(NOTE, name)
             self.clears_notes = True
             self.changed[NOTE].clear()
             self.head.size_bytes -= self.head.notes_bytes
@@ -374,12 +358,10 @@ class Work(View):
         if any(checkpoint.info.checkpoint_id == checkpoint_id for checkpoint in self.checkpoints):
             raise InvalidInput(f"The session has a checkpoint {checkpoint_id!r} already. Nothing was changed.")
         measured = self._measured()
-        at = _EPOCH + timedelta(microseconds=self.now_us)
-        info = calls.CheckpointInfo(
-            checkpoint_id, label, at, measured.keys, measured.scratchpad_entries, measured.bytes
-        )
+        counts = measured.keys, measured.scratchpad_entries, measured.bytes
+        created = StoredCheckpoint.of(checkpoint_id, self.head.stamp, label, *counts, self.now_us)
         content = self._content() if self.session.whole else None
-        checkpoints = [*self.checkpoints, StoredCheckpoint(info, self.head.stamp, self.now_us, content)]
+        checkpoints = [*self.checkpoints, replace(created, content=content)]
         while len(checkpoints) > self.call.limits.checkpoints:
             oldest = next((one for one in checkpoints if one.info.checkpoint_id != spared), None)
             if oldest is None or oldest.info.checkpoint_id == checkpoint_id:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC
-
 from ...errors import CorruptCheckpoint
 from ...runtime.sealing import Sealing
-from . import calls
 from .content import NOTE, TASK, Entry, StoredCheckpoint
 from .statements.reading import CheckpointRow, EntryRow
 from .statements.tables import SessionKey, value_identity
-from .statements.writing import NewCheckpoint, NewEntry, sql_time
+from .statements.writing import NewEntry, sql_time
 
 #: The format of values: JSON.
 JSON = b"\x01"
@@ -61,26 +58,16 @@ class Seals:
                 f"Checkpoint {row.checkpoint_id!r} of session {self._key.session_id!r} cannot be read: its checksum is "
                 "wrong. Delete it."
             )
-        created_at = row.created_at.replace(tzinfo=UTC)
-        info = calls.CheckpointInfo(row.checkpoint_id, row.label, created_at, row.variables, row.notes, row.size_bytes)
-        return StoredCheckpoint(info, row.stamp, _microseconds(row), damage=damage)
+        return StoredCheckpoint.of(*row[:-1], damage=damage)
 
-    def checkpoint_row(self, checkpoint: StoredCheckpoint) -> NewCheckpoint:
+    def checkpoint_row(self, checkpoint: StoredCheckpoint) -> CheckpointRow:
         """Return the row of a checkpoint."""
-        info = checkpoint.info
-        counts = info.keys, info.scratchpad_entries, info.size_bytes
-        created_at = f"{info.created_at:%Y-%m-%d %H:%M:%S.%f}"
-        row = NewCheckpoint(info.checkpoint_id, checkpoint.stamp, info.label, *counts, created_at, 0)
+        row = CheckpointRow(*checkpoint.columns, checksum=0)
         return row._replace(checksum=self._checksum(row))
 
-    def _checksum(self, row: CheckpointRow | NewCheckpoint) -> int:
+    def _checksum(self, row: CheckpointRow) -> int:
         counts = row.variables, row.notes, row.size_bytes
         return self._sealing.checksum("checkpoint", row.checkpoint_id, row.stamp, row.label, *counts)
-
-
-def _microseconds(row: CheckpointRow) -> int:
-    seconds = int(row.created_at.replace(tzinfo=UTC, microsecond=0).timestamp())
-    return seconds * 1_000_000 + row.created_at.microsecond
 
 
 def entry_title(kind: int, name: str) -> str:

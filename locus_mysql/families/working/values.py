@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from ...errors import CapacityExceeded, CorruptCheckpoint, InvalidInput
 from ...runtime.exact_json import check_json, decode_json, encode_json
-from .calls import INT_LEAST, INT_MOST, Variable
+from .calls import INT_LEAST, INT_MOST
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -78,11 +78,6 @@ def _encode_model(model: BaseModel, what: str) -> bytes:
             "model_dump(mode='json') gives, or change the model so that it validates what it dumps."
         )
     return text
-
-
-def variable(key: str, text: bytes, ttl_us: int | None = None) -> Variable:
-    """A variable to write."""
-    return Variable(key, text, ttl_us)
 
 
 def canonical_form(text: bytes) -> bytes:

@@ -31,7 +31,10 @@ _DATA = "data"
 
 
 class DeltaOperations(GraphsOfTenants):
-    """The storage's operations."""
+    """The storage's operations. All checkpoints are kept: Locus' deltas need those before them."""
+
+    def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None) -> None:
+        super().__init__(config.for_store(keep_checkpoints=None), tenant_of)
 
     def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> Operation[None]:
         """Store a checkpoint as the newest; one of the same id takes the new content and keeps its position."""

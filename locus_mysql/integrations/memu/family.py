@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.like import like
 from ...dialect.sql import SQL, Select
+from ...dialect.template import like
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import UsageError
 from ...families.family import Maintains, Transfer

@@ -35,7 +35,7 @@ from locus_mysql.families.checkpoints.statements.queries import HEALTH
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.cached_ranges import CachedRanges
 from locus_mysql.families.working.statements import reading as of_sessions
-from locus_mysql.families.working.storages import mysql_operations as of_working
+from locus_mysql.families.working.storages import mysql as of_working
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.integrations.locus.transfer import threads
 

@@ -230,13 +230,6 @@ async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: DriverConne
 
 
 @each_way_of_reading
-async def test_large_results_and_small_ones_can_share_a_packet(line: DriverConnection) -> None:
-    large = b"x" * (2**24 + 1)
-    results = await line.execute(Statement("DO 1"), Statement("SELECT %s", (large,)), Statement("SELECT 1"))
-    assert [list(result.rows) for result in results] == [[], [(large,)], [(1,)]]
-
-
-@each_way_of_reading
 async def test_more_results_than_packet_numbers_keep_their_order(line: DriverConnection) -> None:
     statements = [Statement("SELECT %s, NULL, ''", (n,)) if n % 3 else Statement("DO 1") for n in range(400)]
     results = await line.execute(*statements)

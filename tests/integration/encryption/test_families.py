@@ -17,24 +17,17 @@ from locus_mysql import (
     SyncMemoryStore,
 )
 from locus_mysql.errors import EncryptionError
-from locus_mysql.families.registry import families, find_family
-from locus_mysql.integrations.locus.agent_states import AgentDictOperations
+from locus_mysql.families.registry import find_family
 from locus_mysql.integrations.memu.database import MemuDatabase
 from locus_mysql.runtime.checksummed_jsonl import Head
-from locus_mysql.runtime.database import Database
 
 from ..conftest import MakeConfig
-from .conftest import KEYS, MARKER, RunSQL, keys
-from .samples import SAMPLES
+from .conftest import KEYS, RunSQL, keys
 
 #: One writer of clear text for each family whose tables hold it, by the family's name.
 WRITERS: dict[str, Callable[[Any], object]] = {
     "memu": lambda config: MemuDatabase(config).memory_category_repo,
 }
-
-
-def test_every_family_is_tested() -> None:
-    assert {family.name for family in families()} == {*WRITERS, *SAMPLES, "agents"}
 
 
 @pytest.mark.parametrize("family", WRITERS)
@@ -53,20 +46,6 @@ def test_an_import_into_such_a_family_is_refused(family: str, make_config: MakeC
     assert transfer is not None
     with pytest.raises(EncryptionError, match=f"family '{family}'"):
         transfer.target(Head("any", {"scope": []}))
-
-
-async def test_states_of_agents_hold_no_clear_text(
-    make_config: MakeConfig, columns_with: Callable[..., list[str]]
-) -> None:
-    config = make_config(encryption=keys(), compression="none")
-    async with Database(config) as database:
-        agents = AgentDictOperations(config)
-        state = {"messages": [{"role": "user", "content": MARKER}], "run_id": "r"}
-        await database.asynchronous.run(agents.save("t", state), agents.schema)
-        loaded = await database.asynchronous.run(agents.load("t"))
-        assert loaded is not None
-        assert loaded["messages"][0]["content"] == MARKER
-    assert columns_with() == []
 
 
 class TestCommand:

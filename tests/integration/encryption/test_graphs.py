@@ -14,8 +14,8 @@ from locus_mysql.integrations.langgraph import MySQLSaver
 
 from ...either_side import AnyStore
 from ..conftest import MakeConfig
+from ..contract.samples import SAMPLES
 from .conftest import MARKER, RunSQL, keys
-from .samples import SAMPLES
 
 Places = Callable[..., list[str]]
 SAMPLE = SAMPLES["graphs"]

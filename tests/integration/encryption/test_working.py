@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 import pytest
 
 from locus_mysql import Database, SyncWorkingMemory
 from locus_mysql.families import reencryption
-from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.tables import tables
-from locus_mysql.families.working.values import variable
 from tests.storage_contract import CHECKS, Check
 
 from ..conftest import MakeConfig
@@ -48,48 +43,6 @@ def test_equal_values_and_numbers_are_recognisable_in_no_column(
     outcomes = [row[0] for row in run_sql(f"SELECT outcome FROM {database}.locus_working_ledger")]
     assert len(outcomes) == 4
     assert not {7_777_777, 7_777_778, 0, 1} & set(outcomes)
-
-
-def test_a_counter_keeps_its_time_to_live(make_config: MakeConfig, run_sql: RunSQL, database: str) -> None:
-    ends = f"SELECT expires_at FROM {database}.locus_working_entries WHERE name = 'n'"
-    with SyncWorkingMemory("s", make_config(driver="pymysql", encryption=keys())) as session:
-        session.set("n", 1, ttl_seconds=3600)
-        before = run_sql(ends)
-        assert session.increment("n") == 2
-        assert session.compare_and_set("n", 2, 5)
-        assert run_sql(ends) == before
-        assert session.increment("new") == 1
-
-
-async def test_commands_of_one_call_see_each_other(make_config: MakeConfig) -> None:
-    storage = MySQLStorage(make_config(encryption=keys()))
-    address = calls.Address("default", "s")
-
-    async def ask(*commands: calls.Command[Any]) -> tuple[Any, ...]:
-        call = calls.Call("test", address, commands, token=os.urandom(16))
-        return (await storage.execute(call)).results
-
-    assert await ask(
-        calls.Write((variable("n", b"1"),)),
-        calls.Increment("n", 2),
-        calls.CompareAndSet(variable("n", b"9"), b"3"),
-        calls.Append(b'"one"'),
-        calls.Append(b'"two"'),
-        calls.Increment("n", 1),
-        calls.ReadNotes(),
-    ) == (None, 3, True, None, None, 10, [b'"one"', b'"two"'])
-    assert await ask(calls.Clear(), calls.Increment("n", 5), calls.Remove(("n",)), calls.Increment("n", 6)) == (
-        1,
-        5,
-        1,
-        6,
-    )
-    await ask(calls.CreateCheckpoint("c"))
-    await ask(calls.Increment("n", 1))
-    assert await ask(calls.RestoreCheckpoint("c", "undo"), calls.Increment("n", 2)) == (None, 8)
-    await ask(calls.RestoreCheckpoint("undo", "again"))
-    assert await ask(calls.Increment("n", 1)) == (8,)
-    await storage.aclose()
 
 
 def test_a_rotation_reads_rows_in_proportion_to_the_sessions_values(

@@ -24,9 +24,7 @@ from locus.core.state import AgentState
 from locus_mysql import (
     CheckpointStore,
     Database,
-    MemoryStore,
     SyncCheckpointStore,
-    SyncMemoryStore,
     SyncMySQLCheckpointer,
 )
 from locus_mysql.cli import main as cli
@@ -34,12 +32,10 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.embedded import stop_server
 from locus_mysql.engine import embedded, embedded_keeper
 from locus_mysql.errors import SetupError, Unavailable
-from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
 from ...waiting import DEADLINE_S, until
 from ..cli.test_main import dsn_of
 from ..conftest import EVERY_SIDE, MakeConfig
-from ..integrations.langgraph.graphs import chat
 from .every_store import EVERY_STORE, every_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
@@ -111,29 +107,6 @@ async def test_every_store_writes_and_reads(side: str, shared: Path) -> None:
     assert {name: await steps.read() for name, steps in stores.items()} == {name: [0, 1, 2] for name in stores}
     await db.aclose()
     db.close()
-
-
-async def test_a_graph_of_langgraph_goes_on_from_its_checkpoints(shared: Path) -> None:
-    thread: Any = {"configurable": {"thread_id": "t"}}
-    with MySQLSaver(f"{dsn(shared)}?database=g") as saver:
-        chat().compile(checkpointer=saver).invoke({"messages": [("user", "Hello.")]}, thread)
-    async with AsyncMySQLSaver(f"{dsn(shared)}?database=g") as later:
-        found = await chat().compile(checkpointer=later).ainvoke({"messages": [("user", "Hello again.")]}, thread)
-    assert [message.content for message in found["messages"]][::2] == ["Hello.", "Hello again."]
-    assert found["count"] == 2
-
-
-async def test_memories_are_found_by_word_and_by_meaning(shared: Path) -> None:
-    async with Database.embedded(shared, database="m_async") as db:
-        memories = MemoryStore(db, dims=2)
-        await memories.put(("users", "ada"), "drink", {"likes": "green tea"}, embedding=[1, 0], ttl_s=3_600)
-        await memories.put(("users", "ada"), "home", {"lives": "in Lisbon"}, embedding=[0, 1])
-        (by_word,) = await memories.search(("users",), query="tea")
-        nearest, _ = await memories.search(("users",), embedding=[0.1, 1])
-        (by_field,) = await memories.search(("users",), filter={"lives": "in Lisbon"})
-    with Database.embedded(shared, database="m_async") as db:
-        assert SyncMemoryStore(db, dims=2).list_keys(("users", "ada")) == ["drink", "home"]
-    assert [hit.item.key for hit in (by_word, nearest, by_field)] == ["drink", "home", "home"]
 
 
 def test_many_threads_that_begin_at_once_share_one_server(folder: Path) -> None:
@@ -244,58 +217,28 @@ def test_a_folder_may_have_spaces_and_quotes_in_a_long_name(tmp_path: Path) -> N
     stop_server(folder)
 
 
-def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
-    (folder / "lock").mkdir(parents=True)  # a folder in place of the file: even root cannot write to it
-    with (
-        SyncCheckpointStore(dsn(folder)) as store,
-        pytest.raises(SetupError, match=r"memory for the embedded database cannot be written: .*lock: Is a directory"),
-    ):
-        store.load("t")
-
-
-def test_a_file_of_the_lock_s_name_is_left_alone(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "lock").write_text("requests==2.32\n")
-    with (
-        SyncCheckpointStore(dsn(folder)) as store,
-        pytest.raises(SetupError, match=r"lock: is not the lock of an embedded database"),
-    ):
-        store.load("t")
-    assert (folder / "lock").read_text() == "requests==2.32\n"
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with (
-        SyncCheckpointStore(dsn(tmp_path / "file/memory")) as store,
-        pytest.raises(SetupError, match=r"file/memory for the embedded database cannot be made: Not a directory"),
-    ):
-        store.load("t")
-
-
-def test_a_server_that_does_not_start_is_explained(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "server").write_text("")
-    with (
-        SyncCheckpointStore(dsn(folder), retry_deadline_s=0) as store,
-        pytest.raises(Unavailable, match=r"did not start: .*\. Its log is in .*server/log"),
-    ):
-        store.load("t")
-
-
-def test_a_keeper_that_does_not_answer_is_killed_and_the_next_call_starts_another(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("file", "content", "error", "words"),
+    [
+        # A folder in place of the file: even root cannot write to it.
+        ("memory/lock/folder", "", SetupError, r"cannot be written: .*lock: Is a directory"),
+        ("memory/lock", "requests==2.32\n", SetupError, r"lock: is not the lock of an embedded database"),
+        ("memory", "", SetupError, r"memory for the embedded database cannot be made: .*exists"),
+        ("memory/server", "", Unavailable, r"did not start: .*\. Its log is in .*server/log"),
+    ],
+    ids=["a lock that is a folder", "a file of the lock's name", "no folder", "files that are none"],
+)
+def test_a_folder_that_cannot_be_used_is_explained_and_left_alone(
+    tmp_path: Path, file: str, content: str, error: type[Exception], words: str
 ) -> None:
-    with SyncCheckpointStore(dsn(folder)) as store:
-        store.save("t", {"n": 1})
-    with Database.embedded(folder, database="another", retry_deadline_s=0) as db, monkeypatch.context() as patch:
-        other = SyncCheckpointStore(db)
-        patch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
-        os.kill(keeper_process(folder), signal.SIGSTOP)
-        with pytest.raises(Unavailable, match=r"it was killed, or did not answer within 0\.5 s"):
-            other.load("t")
-    with SyncCheckpointStore(dsn(folder)) as store:
-        assert store.load("t") == {"n": 1}
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(content)
+    with (
+        SyncCheckpointStore(dsn(tmp_path / "memory"), retry_deadline_s=0) as store,
+        pytest.raises(error, match=words),
+    ):
+        store.load("t")
+    assert (tmp_path / file).read_text() == content
 
 
 def test_what_a_keeper_prints_before_its_answer_hangs_nothing(
@@ -394,20 +337,24 @@ def test_a_server_whose_keeper_was_killed_is_ended_by_the_next_start(folder: Pat
     assert not runs(server)
 
 
-def test_no_server_outlives_a_keeper_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keeper_that_does_not_answer_is_killed_with_its_server_and_the_next_call_starts_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with SyncCheckpointStore(dsn(folder)) as store:
         store.save("t", {"n": 1})
     server = server_process(folder)
-    with Database.embedded(folder, database="another", retry_deadline_s=0) as db:
-        monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
+    with Database.embedded(folder, database="another", retry_deadline_s=0) as db, monkeypatch.context() as patch:
+        patch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
         stop(server)
         stop(keeper_process(folder))
-        with pytest.raises(Unavailable, match="did not answer"):
+        with pytest.raises(Unavailable, match=r"it was killed, or did not answer within 0\.5 s"):
             SyncCheckpointStore(db).load("t")
     ended_by = time.monotonic() + DEADLINE_S
     while runs(server) and time.monotonic() < ended_by:  # it was killed, and the system takes a moment to end it
         time.sleep(0.05)
     assert not runs(server)
+    with SyncCheckpointStore(dsn(folder)) as store:
+        assert store.load("t") == {"n": 1}
 
 
 def test_a_start_that_fails_for_lack_of_space_leaves_no_server_and_the_next_one_succeeds(folder: Path) -> None:

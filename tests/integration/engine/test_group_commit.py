@@ -18,13 +18,12 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
-from locus_mysql.engine.group_commit import MAX_BYTES, MAX_WRITES
+from locus_mysql.engine.group_commit import MAX_WRITES
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.errors import PoolTimeout, Unavailable
 
 from ..conftest import EACH_WAY, EVERY_SIDE, MakeConfig
 from ..connecting import connect
-from ..proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -210,17 +209,6 @@ def test_each_call_keeps_its_outcome(side: str, crowd: Callable[..., Crowd], row
 
 
 @pytest.mark.parametrize("side", EACH_WAY)
-def test_the_first_of_a_packet_fails_alone(
-    side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
-) -> None:
-    many = crowd(side)
-    many.run(write("taken"))
-    begun = many.behind(sleeping(0.5), catching(write("taken")), write("a"), write("b"))
-    assert [one.result(SOON_S) for one in begun[1:]] == ["Duplicate", "a", "b"]
-    assert rows() == ["a", "b", "taken"]
-
-
-@pytest.mark.parametrize("side", EACH_WAY)
 def test_two_calls_for_the_same_row_have_different_outcomes(
     side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
 ) -> None:
@@ -228,36 +216,6 @@ def test_two_calls_for_the_same_row_have_different_outcomes(
     begun = many.behind(sleeping(0.5), *(catching(write(key)) for key in ("b", "a", "b", "c")))
     assert [one.result(SOON_S) for one in begun[1:]] == ["b", "a", "Duplicate", "c"]
     assert rows() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send", "drop_while_running"])
-@pytest.mark.parametrize("side", EACH_WAY)
-def test_a_lost_answer_is_found_out_by_each_call(
-    side: str, fault: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]], proxy: WireProxy
-) -> None:
-    many = crowd(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    pause = Statement("SELECT SLEEP(0.1)")
-    begun = many.behind(sleeping(0.7), *(write(f"row {n}", pause) for n in range(4)))
-    getattr(proxy, fault)()  # of the next packet, which has all writes
-    assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(4)]
-    assert rows() == [f"row {n}" for n in range(4)]
-
-
-@pytest.mark.parametrize("kill", ["KILL", "KILL QUERY"])
-@pytest.mark.parametrize("side", EACH_WAY)
-def test_a_killed_packet_is_repeated_by_each_call(
-    side: str, kill: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]], run_sql: RunSQL, database: str
-) -> None:
-    many = crowd(side)
-    pause = Statement("DO SLEEP(0.3)")
-    begun = many.behind(sleeping(0.5), *(write(f"row {n}", pause) for n in range(4)))
-    begun[0].result(SOON_S)
-    time.sleep(0.4)
-    sql = "SELECT id FROM performance_schema.processlist WHERE db = %s AND info LIKE '%%SLEEP%%'"
-    for (number,) in run_sql(sql, database):
-        run_sql(f"{kill} {number}")
-    assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(4)]
-    assert rows() == [f"row {n}" for n in range(4)]
 
 
 @pytest.mark.parametrize("side", EACH_WAY)
@@ -296,17 +254,6 @@ def test_a_cancelled_call_takes_nothing_from_the_others(
     assert rows() == [f"row {n}" for n in range(4)]
     many.wait_until(lambda: many.state.in_use == 0)
     assert many.counters.opened == before, "the connection was not dropped"
-
-
-def test_all_calls_of_a_packet_are_cancelled(crowd: Callable[..., Crowd], rows: Callable[[], list[str]]) -> None:
-    many = crowd("mysql-connector-async")
-    begun = many.behind(sleeping(0.3), *(write(f"row {n}", Statement("DO SLEEP(0.2)")) for n in range(4)))
-    begun[0].result(SOON_S)
-    time.sleep(0.1)
-    for one in begun[1:]:
-        one.cancel()
-    many.wait_until(lambda: many.state.in_use == 0)
-    assert many.run(write("next")) == "next"
 
 
 def test_random_cancellations_leave_the_pool_whole_and_each_answer_true(
@@ -351,18 +298,6 @@ def test_the_wait_for_a_connection_ends_when_another_call_takes_the_batch(
     begun = many.behind(sleeping(0.4), *(write(f"row {n}", Statement("DO SLEEP(0.4)")) for n in range(4)))
     assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(4)]
     assert rows() == [f"row {n}" for n in range(4)]
-
-
-@pytest.mark.parametrize("side", EACH_WAY)
-def test_a_packet_has_a_limit_of_bytes(side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]) -> None:
-    many = crowd(side)
-    sizes = (10, MAX_BYTES // 2, MAX_BYTES // 2, 10, 2 * MAX_BYTES)
-    begun = many.behind(sleeping(0.5), *(write(f"row {n}", size=size) for n, size in enumerate(sizes)))
-    before = many.counters.total.round_trips
-    assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(len(sizes))]
-    many.run(sleeping(0))
-    assert many.counters.total.round_trips - before == 1 + 3 + 1
-    assert len(rows()) == len(sizes)
 
 
 @pytest.mark.parametrize("side", EACH_WAY)

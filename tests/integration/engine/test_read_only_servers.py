@@ -14,21 +14,14 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import ServerError
-from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.cluster.watch import SUSPICION_S
-from locus_mysql.engine.commands import CommandGenerator
-from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
-from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.servers import servers_of
-from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
 from locus_mysql.errors import AuthenticationFailed, DatabaseMissing, ReadOnlyServer, Unavailable
 
 from ...thoroughness import FULL
+from ...unit.engine.scripted import result_of
 from ..conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from ..drivers_under_test import ASYNC_DRIVERS
 
@@ -159,36 +152,6 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
         assert await store.count("thread *") == tasks
 
 
-def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> CommandGenerator[object]:
-    """Return the port that a pool connects to after another server refused two concurrent users."""
-    pool = Pool(config, side, servers_of(config, find_driver(driver)))
-    slots = [Slot(), Slot()]
-    for slot in slots:
-        yield from pool.borrow(slot)
-    for slot in slots:
-        pool.give_back_after(slot, ServerError(1290, "read only"))
-    connection = yield from pool.borrow(slots[0])
-    assert connection is not None
-    (found,) = yield from connection.execute((Statement("SELECT @@port"),))
-    pool.give_back_at_once(slots[0], connection)
-    yield from pool.close()
-    return found.rows[0][0]
-
-
-def test_two_refused_at_once_move_on_to_the_next_server_not_to_the_one_after(
-    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
-) -> None:
-    config, primary = replica_and_primary
-    assert run_blocking(two_are_refused(config, "pymysql", BlockingSide())) == primary.port
-
-
-async def test_two_tasks_refused_at_once_move_on_to_the_next_server_too(
-    replica_and_primary: tuple[MySQLConfig, MySQLConfig],
-) -> None:
-    config, primary = replica_and_primary
-    assert await run_awaited(two_are_refused(config, "mysql-connector", AwaitedSide())) == primary.port
-
-
 @one_of_each
 async def test_a_load_comes_from_the_server_that_takes_writes_though_a_replica_is_named_first(
     open_store: OpenStore, replica_and_primary: tuple[MySQLConfig, MySQLConfig], side: str
@@ -264,32 +227,18 @@ def sleeps() -> Operation[object]:
     return slept.rows
 
 
-@pytest.mark.slow
-def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_writes(
-    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
+@pytest.mark.parametrize(("kind", "driver"), [(SyncEngine, "pymysql"), (AsyncEngine, "aiomysql")])
+async def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_writes(
+    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL, kind: Any, driver: str
 ) -> None:
     config, _ = replica_and_primary
     own_sql("SET GLOBAL super_read_only = 0")
     own_sql("SET GLOBAL read_only = 0")
     counters = Counters()
-    engine = SyncEngine(config.model_copy(update={"driver": "pymysql"}), counters)
-    assert engine.run(sleeps()) == [(0,)]
+    engine = kind(config.model_copy(update={"driver": driver}), counters)
+    assert await result_of(engine.run(sleeps())) == [(0,)]
     assert (counters.lost, counters.retries) == (0, 0)
-    engine.close()
-
-
-@pytest.mark.slow
-async def test_a_slow_awaited_call_is_not_either(
-    replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
-) -> None:
-    config, _ = replica_and_primary
-    own_sql("SET GLOBAL super_read_only = 0")
-    own_sql("SET GLOBAL read_only = 0")
-    counters = Counters()
-    engine = AsyncEngine(config.model_copy(update={"driver": "aiomysql"}), counters)
-    assert await engine.run(sleeps()) == [(0,)]
-    assert (counters.lost, counters.retries) == (0, 0)
-    await engine.close()
+    await result_of(engine.close())
 
 
 @one_of_each

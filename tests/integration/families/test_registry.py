@@ -138,7 +138,7 @@ def test_commands_list_show_find_and_remove_it(config: MySQLConfig, run: Run) ->
     assert [one["thread_id"] for one in json.loads(run("threads", "--json"))["threads"]] == ["car"]
     with Database(config) as database:
         toys = ToyOperations(config)
-        assert database.synchronous.run(toys.wheels("ball"), toys.schema, "validate") == []
+        assert not database.synchronous.run(toys.wheels("ball"), toys.schema, "validate")
 
 
 async def test_pages_and_the_api_list_show_copy_and_remove_it(config: MySQLConfig) -> None:

@@ -20,7 +20,9 @@ from locus_mysql.families.family import DeclaredFamily
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
 from locus_mysql.runtime.arguments import check_text
+from locus_mysql.runtime.database import Database, share
 from locus_mysql.runtime.sealing import Sealing
+from locus_mysql.runtime.stores import AsyncStore, SyncStore, awaited, blocking
 
 # families/toys/statements/tables.py
 
@@ -117,6 +119,10 @@ WHEELS_OF = Select(
 )
 
 
+REMOVE = SQL("DELETE FROM {toys} WHERE tenant = :tenant AND name = :name")
+REMOVE_WHEELS = SQL("DELETE FROM {wheels} WHERE tenant = :tenant AND name = :name")
+
+
 # families/toys/records.py
 
 
@@ -148,22 +154,37 @@ class ToyOperations:
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.schema.family)
 
-    def wheels(self, name: str) -> Operation[list[bytes]]:
+    def wheels(self, name: str) -> Operation[dict[int, bytes]]:
+        """Return the wheels of a toy by their numbers."""
         rows = yield from fetch(WHEELS_OF(self.sql, ToyKey(self._tenant, name)))
         sealing = self._sealing.of(self._tenant, name)
-        return [bytes(sealing.open(row.content, "A wheel", "content", row.wheel).body) for row in rows]
+        return {row.wheel: bytes(sealing.open(row.content, "A wheel", "content", row.wheel).body) for row in rows}
 
     def put(
-        self, name: str, *, broken: bool = False, replace: bool = True, wheels: Sequence[bytes] = ()
+        self, name: str, *, broken: bool = False, replace: bool = True, wheels: Sequence[bytes] = (), first: int = 0
     ) -> Operation[None]:
+        """Store a toy, and add wheels to it, the first of which has the number ``first``."""
         key, token = ToyKey(self._tenant, check_name(name)), os.urandom(16)
         sealing = self._sealing.of(*key)
         crc = sealing.checksum("row", key.name, int(broken))
         changes = {"changes": REPLACES if replace else KEEPS}
-        rows = [WheelRow(number, sealing.seal(b"\x01", (one,), "content", number)) for number, one in enumerate(wheels)]
+        rows = [
+            WheelRow(number, sealing.seal(b"\x01", (one,), "content", number))
+            for number, one in enumerate(wheels, first)
+        ]
         yield Batch.of(
             PUT(self.sql, key, broken=int(broken), crc=crc, pieces=changes),
             (PUT_WHEELS(self.sql, key, rows=rows),) if rows else (),
+            ledger.RECORD(self.sql, key, token=token),
+            outcome_query=ledger.FIND(self.sql, key, token=token),
+        )
+
+    def remove(self, name: str) -> Operation[None]:
+        """Remove a toy with its wheels."""
+        key, token = ToyKey(self._tenant, check_name(name)), os.urandom(16)
+        yield Batch.of(
+            REMOVE(self.sql, key),
+            REMOVE_WHEELS(self.sql, key),
             ledger.RECORD(self.sql, key, token=token),
             outcome_query=ledger.FIND(self.sql, key, token=token),
         )
@@ -173,10 +194,12 @@ class ToyOperations:
         return counted.toys
 
     def find(self, names: Sequence[str]) -> Operation[dict[str, Toy]]:
+        """Return toys by their names."""
         found = yield from fetch(FIND(self.sql, tenant=self._tenant, names=list(names)))
         return {row.name: self.read(row) for row in found}
 
     def page(self, after: str, limit: int) -> Operation[list[ToyRow]]:
+        """Return toys in the order of their names."""
         return (yield from fetch(PAGE(self.sql, tenant=self._tenant, after=after, limit=limit)))
 
     def read(self, row: ToyRow) -> Toy:
@@ -188,6 +211,47 @@ class ToyOperations:
         if self._sealing.of(self._tenant, row.name).checksum("row", row.name, row.broken) != row.crc:
             raise CorruptCheckpoint(f"Toy {row.name!r} cannot be read: its checksum is wrong. Write it again.")
         return Toy(row.name, bool(row.broken))
+
+
+# families/toys/store.py
+
+
+class ToyBox(AsyncStore[ToyOperations]):
+    """The toys of one tenant."""
+
+    def __init__(self, where: MySQLConfig | Database) -> None:
+        database, config, owned = share(where, {})
+        super().__init__(ToyOperations(config), database, owned=owned)
+
+    @awaited(ToyOperations.put)
+    def put(self) -> None: ...
+    @awaited(ToyOperations.wheels)
+    def wheels(self) -> None: ...
+    @awaited(ToyOperations.find)
+    def find(self) -> None: ...
+    @awaited(ToyOperations.page)
+    def page(self) -> None: ...
+    @awaited(ToyOperations.remove)
+    def remove(self) -> None: ...
+
+
+class SyncToyBox(SyncStore[ToyOperations]):
+    """The toys of one tenant, with blocking methods."""
+
+    def __init__(self, where: MySQLConfig | Database) -> None:
+        database, config, owned = share(where, {})
+        super().__init__(ToyOperations(config), database, owned=owned)
+
+    @blocking(ToyOperations.put)
+    def put(self) -> None: ...
+    @blocking(ToyOperations.wheels)
+    def wheels(self) -> None: ...
+    @blocking(ToyOperations.find)
+    def find(self) -> None: ...
+    @blocking(ToyOperations.page)
+    def page(self) -> None: ...
+    @blocking(ToyOperations.remove)
+    def remove(self) -> None: ...
 
 
 # families/toys/tables.py

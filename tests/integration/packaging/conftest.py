@@ -20,11 +20,16 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the files from which a release is built, as building leaves files."""
+    """A copy of the files from which a release is built, with an address as `ci/release` writes it."""
     copy = tmp_path_factory.mktemp("checkout")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "sbom.cdx.json", "README.md", "CHANGELOG.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    shutil.copytree(ROOT / "locus_mysql", copy / "locus_mysql", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("locus_mysql", "tests"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    settings = copy / "pyproject.toml"
+    settings.write_text(
+        settings.read_text().replace("https://repository.invalid", "https://example.org/team/locus-mysql")
+    )
     return copy
 
 
@@ -47,9 +52,10 @@ def editable_wheel(checkout: Path) -> Path:
 
 
 def build(checkout: Path, hook: str) -> Path:
-    """Call a hook of PEP 517 or 660 as pip does, with the setuptools that is here."""
-    code = f"import sys; from setuptools import build_meta; build_meta.{hook}(sys.argv[1])"
+    """Call a hook of PEP 517 or 660 as pip does, with the hatchling that is here."""
+    code = f"import sys; from hatchling import build; build.{hook}(sys.argv[1])"
     folder = checkout.with_name(f"{checkout.name}-{hook}")
+    folder.mkdir()
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=checkout, capture_output=True, text=True, timeout=300
     )

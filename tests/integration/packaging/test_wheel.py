@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import locus_mysql
 from locus_mysql.extras import install_command
 
 from ..conftest import MakeConfig
-from .conftest import ROOT, Environment, build
+from .conftest import ROOT, Environment
 
 pytestmark = pytest.mark.slow
 
@@ -50,25 +51,34 @@ def test_a_source_distribution_installs_what_the_wheel_holds(wheel: Path, sdist:
     assert (tmp_path / "of-sdist/bin/locus-mysql").exists()
 
 
-def test_links_and_pictures_of_the_readme_are_absolute_once_the_address_of_the_repository_is_known(
-    wheel: Path, checkout: Path, tmp_path: Path
-) -> None:
-    copy = tmp_path / "checkout"
-    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("build", "*.egg-info"))
-    with (copy / "pyproject.toml").open("a") as file:
-        file.write('\n[project.urls]\nRepository = "https://example.org/team/locus-mysql"\n')
-    released = build(copy, "build_wheel")
-    texts = [metadata_of(one) for one in (wheel, released)]
-    assert "](docs/limits.md)" in texts[0]  # no address is known yet
-    assert "](https://example.org/team/locus-mysql/blob/HEAD/docs/limits.md)" in texts[1]
-    assert "](https://example.org/team/locus-mysql/raw/HEAD/docs/images/inspector-thread.png)" in texts[1]
-    assert re.findall(r"\]\((?!https://)", texts[1]) == []
-    assert "Description-Content-Type: text/markdown" in texts[1]
+def test_links_and_pictures_of_the_readme_lead_to_the_repository(wheel: Path) -> None:
+    text = content_of(wheel, "METADATA")
+    assert "](https://example.org/team/locus-mysql/blob/HEAD/docs/limits.md)" in text
+    assert "](https://example.org/team/locus-mysql/raw/HEAD/docs/images/inspector-thread.png)" in text
+    assert re.findall(r"\]\((?!https://)", text) == []
+    assert "Project-URL: Repository, https://example.org/team/locus-mysql\n" in text
+    assert "Description-Content-Type: text/markdown" in text
 
 
-def metadata_of(wheel: Path) -> str:
+def test_a_wheel_holds_a_bill_of_materials(wheel: Path) -> None:
+    bill = json.loads(content_of(wheel, "sboms/sbom.cdx.json"))
+    text = content_of(wheel, "METADATA")
+    assert f"\nVersion: {bill['metadata']['component']['version']}\n" in text
+    needed = {
+        line.split()[1].partition(">")[0] for line in text.splitlines() if re.fullmatch(r"Requires-Dist: [^;]+", line)
+    }
+    assert {component["name"] for component in bill["components"]} == needed
+
+
+def test_a_source_distribution_holds_tests_and_changelog(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"tests/integration/packaging/test_wheel.py", "CHANGELOG.md", "LICENSE"} <= names
+
+
+def content_of(wheel: Path, file: str) -> str:
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        (name,) = (name for name in archive.namelist() if name.endswith(f".dist-info/{file}"))
         return archive.read(name).decode()
 
 

@@ -22,7 +22,7 @@ from locus_mysql.integrations.memu import MemuDatabase
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
-from ..encryption.samples import SAMPLES
+from ..contract.samples import SAMPLES
 from ..families import toys
 from ..killed_commands import killed
 

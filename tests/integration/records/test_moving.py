@@ -30,8 +30,8 @@ from locus_mysql.transfer.family_pages import copy_family, head_of
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
+from ..contract.samples import SAMPLES
 from ..encryption.conftest import MARKER, keys
-from ..encryption.samples import SAMPLES
 from ..families import toys
 from ..killed_commands import killed
 

@@ -16,7 +16,7 @@ from locus_mysql.integrations.memu import MemuDatabase
 
 from ...either_side import AnyStore
 from ..conftest import ONE_OF_EACH, MakeConfig
-from ..encryption.samples import SAMPLES, Sample
+from ..contract.samples import SAMPLES, Sample
 
 #: Messages of a conversation, and turns that are measured.
 MESSAGES, TURNS = 1_000, 3

@@ -226,11 +226,11 @@ from locus_mysql import SyncCheckpointStore
 
 mode, dsn = sys.argv[1:]
 store = SyncCheckpointStore(dsn, driver="pymysql")
-wanted = [store.database.telemetry.wanted]
+wanted = [store.database.telemetry.is_on]
 if mode == "hidden":
     sys.modules["opentelemetry.trace"] = sys.modules["opentelemetry"] = None
 store.count()
-wanted.append(store.database.telemetry.wanted)
+wanted.append(store.database.telemetry.is_on)
 loaded = any(name.startswith("opentelemetry") for name in sys.modules)
 if mode != "never":
     try:
@@ -238,15 +238,15 @@ if mode != "never":
     except ImportError:
         pass
 store.count()
-wanted.append(store.database.telemetry.wanted)
+wanted.append(store.database.telemetry.is_on)
 if mode == "used":
     from opentelemetry.sdk.trace import TracerProvider
     trace.set_tracer_provider(TracerProvider())
     deadline = time.monotonic() + 10
-    while not store.database.telemetry.wanted and time.monotonic() < deadline:
+    while not store.database.telemetry.is_on and time.monotonic() < deadline:
         store.count()
 store.count()
-wanted.append(store.database.telemetry.wanted)
+wanted.append(store.database.telemetry.is_on)
 store.close()
 print(json.dumps([wanted, loaded]))
 """

@@ -56,7 +56,7 @@ def empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "nowhere"))
-    monkeypatch.delenv("LOCUS_MYSQL_SERVER_HOME", raising=False)
+    monkeypatch.delenv("LOCUS_MYSQL_TEST_MYSQLD", raising=False)
     monkeypatch.setattr(local_server, "SYSTEM_FOLDERS", ())
     monkeypatch.setattr(local_server, "__file__", os.fspath(tmp_path / "site-packages/locus_mysql/local_server.py"))
     return here
@@ -86,13 +86,16 @@ def test_a_mariadb_on_the_path_is_passed_over(
     assert find_mysqld() == fetched
 
 
-def test_a_named_home_comes_first(empty_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_program_is_the_only_one(empty_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.fspath(tmp_path / "bin"))
     write_program(tmp_path / "bin/mysqld", MYSQL)
-    named = write_program(tmp_path / "named/bin/mysqld", MYSQL)
-    monkeypatch.setenv("LOCUS_MYSQL_SERVER_HOME", os.fspath(tmp_path / "named"))
-
+    named = write_program(tmp_path / "named/mysqld", MYSQL)
+    monkeypatch.setenv("LOCUS_MYSQL_TEST_MYSQLD", os.fspath(named))
     assert find_mysqld() == named
+
+    write_program(named, MARIADB)
+    with pytest.raises(SetupError, match="is MariaDB"):
+        find_mysqld()
 
 
 def test_a_program_that_another_user_put_into_a_parent_folder_is_not_run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.dialect.layouts import Layout, read_comment
+from locus_mysql.dialect.schema import Layout, read_comment
 from locus_mysql.families.registry import families
 from tests.layouts.fingerprints import all_schemas, fingerprint, recorded
 

@@ -10,7 +10,7 @@ from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.schema import Schema
 from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.dialect.statement import Query
-from locus_mysql.dialect.template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT
+from locus_mysql.dialect.template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, fill, placeholders
 from locus_mysql.dialect.variants import OCEANBASE
 
 
@@ -111,3 +111,26 @@ def test_texts_are_cached_up_to_a_number_and_a_length(dialect: Dialect) -> None:
     remembered = len(dialect.compiled)
     assert read(dialect, pieces={"more": "x" * TEXT_LIMIT_CHARACTERS}).sql
     assert len(dialect.compiled) == remembered
+
+
+def test_placeholders_are_filled_recursively() -> None:
+    pieces = {"t": "`p_t`", "OF.x": "x.a = {t}.a  \n"}
+    assert (
+        fill("SELECT {t}.b FROM {t} WHERE {OF.x} AND b", pieces)
+        == "SELECT `p_t`.b FROM `p_t` WHERE x.a = `p_t`.a AND b"
+    )
+
+
+def test_braces_that_hold_no_name_stay() -> None:
+    assert fill("REGEXP '^[0-9]{1,19}$'", {}) == "REGEXP '^[0-9]{1,19}$'"
+
+
+def test_a_placeholder_without_a_piece_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        fill("{nothing}", {})
+
+
+def test_placeholders_writes_the_requested_number_of_placeholders() -> None:
+    assert placeholders(3) == "%s, %s, %s"
+    assert placeholders(2, "(%s, %s)") == "(%s, %s), (%s, %s)"
+    assert placeholders(0) == ""

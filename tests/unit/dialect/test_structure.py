@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.dialect.differences import compare
 from locus_mysql.dialect.schema import Schema, Table
-from locus_mysql.dialect.structure import Column, ColumnRow, Index, IndexRow, Structure, declared, existing
+from locus_mysql.dialect.structure import Column, ColumnRow, Index, IndexRow, Structure, compare, declared, existing
 from locus_mysql.dialect.variants import OCEANBASE
 from tests.layouts.fingerprints import all_schemas
 

@@ -46,12 +46,6 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
         find_driver("oracle")
 
 
-def test_a_registered_driver_is_found() -> None:
-    stub = StubDriver()
-    register_driver("stub", stub)  # type: ignore[arg-type]
-    assert find_driver("stub") is stub
-
-
 def test_a_missing_library_is_answered_with_the_extra_and_the_installed_drivers(installed: set[str]) -> None:
     installed |= {"aiomysql", "pymysql"}
     with pytest.raises(DriverMissing, match=r"pip install 'locus-mysql\[asyncmy\]'.*aiomysql, pymysql"):

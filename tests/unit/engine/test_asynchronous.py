@@ -66,21 +66,8 @@ def test_an_engine_that_is_dropped_leaves_nothing_at_a_running_loop(driver: Driv
     assert asyncio.run(use()) == ["aborted"] * 3
 
 
-async def test_close_ends_the_connections_of_every_loop(driver: Driver) -> None:
-    engine = new_engine()
-    other = asyncio.new_event_loop()
-    await engine.run(ask())
-    await asyncio.to_thread(other.run_until_complete, engine.run(ask()))
-    assert [state.open for state in engine.pools()] == [1, 1]
-    other.close()
-    await engine.close()
-    assert [one.ended for one in driver.opened] == ["closed", "aborted"]
-
-
-def test_each_event_loop_has_its_own_pool_which_can_be_closed_from_another_event_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    engine = Engine(monkeypatch, True)
+def test_each_event_loop_has_its_own_pool_which_can_be_closed_from_another_event_loop() -> None:
+    engine = Engine(True)
     first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
     try:
         for loop in (first, second, first):
@@ -96,9 +83,11 @@ def test_each_event_loop_has_its_own_pool_which_can_be_closed_from_another_event
         second.close()
 
 
-@pytest.mark.parametrize("config", [SINGLE, MySQLConfig(hosts=("a", "d"))], ids=["single", "several"])
-def test_the_pool_of_a_closed_event_loop_is_dropped(monkeypatch: pytest.MonkeyPatch, config: MySQLConfig) -> None:
-    engine = Engine(monkeypatch, True, config)
+@pytest.mark.parametrize(
+    "config", [SINGLE, MySQLConfig(hosts=("a", "d"), driver="scripted")], ids=["single", "several"]
+)
+def test_the_pool_of_a_closed_event_loop_is_dropped(config: MySQLConfig) -> None:
+    engine = Engine(True, config)
     asyncio.run(engine.run(once(Batch.of(SELECT))))
     assert engine.driver.opened[0].ended == ""
     asyncio.run(engine.run(once(Batch.of(SELECT))))

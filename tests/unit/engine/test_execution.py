@@ -18,20 +18,21 @@ from locus_mysql.dialect.server_roles import (
 )
 from locus_mysql.dialect.variants import NO_TABLE_YET
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
-from locus_mysql.engine import execution, loops
+from locus_mysql.drivers.registry import register_driver
+from locus_mysql.engine.bootstrap import VERSION
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
+from locus_mysql.engine.group_commit import BEGIN, COMMIT, ROLLBACK
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
-from locus_mysql.engine.retry import Retry
-from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
-from locus_mysql.errors import ReadOnlyServer, SchemaMismatch, SetupError, Unavailable
+from locus_mysql.errors import PrivilegeMissing, ReadOnlyServer, SchemaMismatch, SetupError, Unavailable
 
 from .scripted import Driver, result_of
 
-SINGLE = MySQLConfig(host="a", retry_deadline_s=60)
+SINGLE = MySQLConfig(host="a", driver="scripted", retry_deadline_s=60)
 SELECT, INSERT, FIND_OUTCOME = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)"), Statement("SELECT outcome")
 PAIR = Batch.of(INSERT, SELECT, outcome_query=FIND_OUTCOME)
 SENT = (BEGIN, INSERT, SELECT, COMMIT)
+TABLES, OTHER = (Schema("agents", 3, (Table(name, "(a INT)"),)) for name in ("t", "u"))
 LOST = ConnectionLost("It gives no answer.")
 DUPLICATE = ServerError(1062, "Duplicate entry 'c' for key 't.PRIMARY'")
 
@@ -41,12 +42,10 @@ BOTH = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 class Engine:
     """An engine of one side on a scripted driver: each statement has its answers in order."""
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, awaited: bool, config: MySQLConfig = SINGLE, **script: Any
-    ) -> None:
+    def __init__(self, awaited: bool, config: MySQLConfig = SINGLE, **script: Any) -> None:
         self.script = script
-        self.driver = Driver(self.answer)
-        monkeypatch.setattr(execution, "find_driver", lambda name: self.driver)
+        self.driver: Any = Driver(self.answer)
+        register_driver("scripted", self.driver)
         self.counters = Counters()
         self.engine: Any = (AsyncEngine if awaited else SyncEngine)(config, self.counters)
 
@@ -66,6 +65,7 @@ class Engine:
             WRITES: ((int(endpoint.host != "a"),),),
             MEMBERS: (),
             VIEW: (),
+            VERSION: (("9.7.4",),),
         }
         return Result(rows.get(statement, ()))
 
@@ -86,8 +86,8 @@ def once(batch: Batch) -> Operation[Any]:
 
 
 @BOTH
-async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, awaited)
+async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool) -> None:
+    engine = Engine(awaited)
     results = await engine.run(once(PAIR))
     assert engine.sent == [SENT]
     assert len(results) == 2
@@ -101,10 +101,8 @@ async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool, monkeypa
 
 
 @BOTH
-async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine(monkeypatch, awaited, INSERT=[DUPLICATE, DUPLICATE, DUPLICATE])
+async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(awaited: bool) -> None:
+    engine = Engine(awaited, INSERT=[DUPLICATE, DUPLICATE, DUPLICATE])
 
     def expecting() -> Operation[str]:
         try:
@@ -125,14 +123,12 @@ async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(
 
 
 @BOTH
-async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine(monkeypatch, awaited, INSERT=[DUPLICATE], ROLLBACK=[ServerError(1064, "syntax")])
+async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(awaited: bool) -> None:
+    engine = Engine(awaited, INSERT=[DUPLICATE], ROLLBACK=[ServerError(1064, "syntax")])
     with pytest.raises(SetupError, match="1062"):
         await engine.run(once(PAIR))
     assert engine.driver.opened[0].ended == "aborted"
-    engine = Engine(monkeypatch, awaited)
+    engine = Engine(awaited)
     engine.script["INSERT"] = [DUPLICATE]
     answer = engine.driver.answers
 
@@ -150,10 +146,10 @@ async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(
 @pytest.mark.parametrize("carried_out", [True, False])
 @BOTH
 async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch, carried_out: bool
+    awaited: bool, carried_out: bool
 ) -> None:
     rows = [Result(((3, "row"),))] if carried_out else [Result()]
-    engine = Engine(monkeypatch, awaited, INSERT=[LOST])
+    engine = Engine(awaited, INSERT=[LOST])
     of = engine.of
     engine.of = lambda endpoint, one: rows[0] if one == FIND_OUTCOME else of(endpoint, one)  # type: ignore[method-assign]
     results = await engine.run(once(PAIR))
@@ -168,10 +164,8 @@ async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out
 
 
 @BOTH
-async def test_an_unrecognised_batch_is_sent_again_on_a_tested_connection(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine(monkeypatch, awaited)
+async def test_an_unrecognised_batch_is_sent_again_on_a_tested_connection(awaited: bool) -> None:
+    engine = Engine(awaited)
     await engine.run(once(Batch.of(SELECT)))
     engine.script["INSERT"] = [ServerError(1213, "Deadlock")]
     await engine.run(once(Batch.of(INSERT)))
@@ -184,8 +178,8 @@ async def test_an_unrecognised_batch_is_sent_again_on_a_tested_connection(
 
 
 @BOTH
-async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, awaited, INSERT=[LOST, DUPLICATE])
+async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool) -> None:
+    engine = Engine(awaited, INSERT=[LOST, DUPLICATE])
 
     def twice() -> Operation[None]:
         yield PAIR
@@ -198,41 +192,8 @@ async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool, monkeyp
 
 
 @BOTH
-async def test_after_the_deadline_an_unrecognised_batch_is_not_sent_again(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def over(retry: Retry) -> None:
-        raise Unavailable("The deadline has passed.")
-
-    monkeypatch.setattr(Retry, "check_deadline", over)
-    engine = Engine(monkeypatch, awaited, INSERT=[LOST])
-    with pytest.raises(Unavailable, match="deadline has passed"):
-        await engine.run(once(PAIR))
-    assert engine.sent == [SENT]
-
-
-@BOTH
-async def test_a_batch_is_sent_again_after_a_pause(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-    sleep = asyncio.sleep
-
-    async def wait(seconds: float) -> None:
-        waited.append(seconds)
-        await sleep(0)
-
-    monkeypatch.setattr(loops.asyncio, "sleep", wait)
-    monkeypatch.setattr(loops.time, "sleep", waited.append)
-    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(1213, "Deadlock")])
-    await engine.run(once(Batch.of(INSERT)))
-    (seconds,) = waited
-    assert seconds > 0
-
-
-@BOTH
-async def test_an_operation_may_handle_an_outdated_batch_and_is_always_closed(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(3141, "Invalid JSON text")] * 2)
+async def test_an_operation_may_handle_an_outdated_batch_and_is_always_closed(awaited: bool) -> None:
+    engine = Engine(awaited, INSERT=[ServerError(3141, "Invalid JSON text")] * 2)
     ends: list[str] = []
 
     def outlast() -> Generator[Batch, Any, str]:
@@ -264,59 +225,40 @@ async def test_an_operation_may_handle_an_outdated_batch_and_is_always_closed(
 
 
 @BOTH
-async def test_a_table_that_another_session_of_oceanbase_is_creating_is_waited_for(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_table_that_another_session_of_oceanbase_is_creating_is_waited_for(awaited: bool) -> None:
     missing = ServerError(NO_TABLE_YET, "Table 'app.t' doesn't exist")
-    schema = Schema("agents", 3, (Table("t", "(a INT)"),))
-    monkeypatch.setattr(execution, "ensure_schema", lambda *_: once(Batch.of(SELECT)))
-    engine = Engine(monkeypatch, awaited, INSERT=[missing, None, missing, None, missing])
+    engine = Engine(awaited, INSERT=[missing, None, missing, None, missing])
     for _ in range(2):  # the first call of the tables, and a later one
-        assert len(await engine.run(once(PAIR), schema, "create")) == 2
+        assert len(await engine.run(once(PAIR), TABLES)) == 2
     with pytest.raises(SchemaMismatch):
-        await engine.run(once(PAIR), schema, "validate")
+        await engine.run(once(PAIR))  # of tables that it does not create
     assert engine.counters.retries == 2
-    await engine.close()
 
 
 @BOTH
-async def test_tables_are_ensured_once_for_each_schema_and_mode(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    ensured: list[tuple[Any, Any]] = []
-
-    def ensure(config: Any, schema: Any, mode: Any) -> Operation[None]:
-        ensured.append((schema, mode))
-        yield Batch.of(SELECT)
-
-    monkeypatch.setattr(execution, "ensure_schema", ensure)
-    engine = Engine(monkeypatch, awaited)
-    one, other = "one", "other"
-    for schema, mode in [(one, "create"), (one, "create"), (other, "create"), (one, "create"), (one, "validate")] * 2:
-        await engine.run(once(Batch.of(SELECT)), schema, mode)
-    assert ensured == [(one, "create"), (other, "create"), (one, "validate")]
-    await engine.run(once(Batch.of(SELECT)))
-    assert len(ensured) == 3
-
-
-@BOTH
-async def test_failed_table_creation_is_tried_again(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, awaited, CREATE=[ServerError(1142, "denied")])
-
-    def ensure(*_: Any) -> Operation[None]:
-        yield Batch.of(Statement("CREATE TABLE t (a INT)"))
-
-    monkeypatch.setattr(execution, "ensure_schema", ensure)
-    schema: Any = "schema"
-    with pytest.raises(Exception, match="denied"):
+async def test_tables_are_ensured_once_for_each_schema_and_mode(awaited: bool) -> None:
+    engine = Engine(awaited)
+    for schema in (TABLES, TABLES, OTHER, TABLES, OTHER):
         await engine.run(once(Batch.of(SELECT)), schema)
-    await engine.run(once(Batch.of(SELECT)), schema)
-    assert [one[0].sql[:6] for one in engine.sent] == ["CREATE", "CREATE", "SELECT"]
+    ensured = [one.sql for statements in engine.sent for one in statements if one.sql.startswith("CREATE")]
+    assert ensured == [TABLES.create()[0].sql, OTHER.create()[0].sql]
+    with pytest.raises(SchemaMismatch, match="has no table 't'"):
+        await engine.run(once(Batch.of(SELECT)), TABLES, "validate")
 
 
 @BOTH
-async def test_a_failure_to_connect_is_reported_at_once_if_the_server_was_never_reached(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine(monkeypatch, awaited)
+async def test_failed_table_creation_is_tried_again(awaited: bool) -> None:
+    engine = Engine(awaited, CREATE=[ServerError(1142, "denied")])
+    with pytest.raises(PrivilegeMissing, match="denied"):
+        await engine.run(once(Batch.of(SELECT)), TABLES)
+    await engine.run(once(Batch.of(SELECT)), TABLES)
+    assert sum(one[0].sql.startswith("CREATE") for one in engine.sent) == 2
+    assert engine.sent[-1] == (SELECT,)
+
+
+@BOTH
+async def test_a_failure_to_connect_is_reported_at_once_if_the_server_was_never_reached(awaited: bool) -> None:
+    engine = Engine(awaited)
     answers = engine.driver.answers
     away = ConnectionLost("Nobody is there.", connecting=True)
     engine.driver.answers = lambda *_: away
@@ -340,8 +282,8 @@ async def test_a_failure_to_connect_is_reported_at_once_if_the_server_was_never_
 
 
 @BOTH
-async def test_pools_report_their_state_and_are_closed(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, awaited)
+async def test_pools_report_their_state_and_are_closed(awaited: bool) -> None:
+    engine = Engine(awaited)
     assert engine.engine.pools() == (() if awaited else (PoolState(),))
     await engine.run(once(Batch.of(SELECT)))
     assert engine.engine.pools() == (PoolState(1, 0, 0),)
@@ -359,19 +301,9 @@ async def test_pools_report_their_state_and_are_closed(awaited: bool, monkeypatc
 
 @BOTH
 @pytest.mark.parametrize("batch", [PAIR, Batch.of(INSERT), Batch((SELECT, INSERT), atomic=False)])
-async def test_a_read_only_engine_sends_no_batch_that_writes(
-    awaited: bool, batch: Batch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = Engine(monkeypatch, awaited, MySQLConfig(host="a", read_only=True))
+async def test_a_read_only_engine_sends_no_batch_that_writes(awaited: bool, batch: Batch) -> None:
+    engine = Engine(awaited, MySQLConfig(host="a", driver="scripted", read_only=True))
     with pytest.raises(ReadOnlyServer, match="read_only=True"):
         await engine.run(once(batch))
     assert engine.sent == []
     assert (await engine.run(once(Batch.of(SELECT))))[0].rows == ((7,),)
-
-
-@BOTH
-async def test_an_engine_by_itself_counts_for_itself(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(1213, "Deadlock")])
-    engine.engine = (AsyncEngine if awaited else SyncEngine)(SINGLE)
-    await engine.run(once(Batch.of(INSERT)))
-    assert (engine.counters.opened, engine.counters.retries) == (0, 0)

@@ -11,11 +11,19 @@ import pytest
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, PacketTooLarge, Result, ServerError
-from locus_mysql.engine.group_commit import MAX_WRITES, SEND_ALONE, CommitGroup, QueuedWrite, size_bytes
+from locus_mysql.engine.group_commit import (
+    BEGIN,
+    COMMIT,
+    MAX_WRITES,
+    ROLLBACK,
+    SEND_ALONE,
+    CommitGroup,
+    QueuedWrite,
+    size_bytes,
+)
 from locus_mysql.engine.loops import run_blocking
 from locus_mysql.engine.operation import Batch
 from locus_mysql.engine.pool import ServerConnection
-from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
 
 #: MySQL's errors of a unique key that exists, and of a wait for a lock.
 DUPLICATE, LOCK_WAIT = 1062, 1205

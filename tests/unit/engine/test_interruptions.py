@@ -132,7 +132,7 @@ class Case:
         config = MySQLConfig(hosts=hosts, pool_size=size, pool_timeout_s=60)
         self.execution = Execution(config, Counters())
         self.pool: Any = Pool(config, side, scripted.Servers(config, self.driver))
-        side.reap_in = lambda pool, wait_s: None
+        side.call_later = lambda work, wait_s: None
         _cases.append(self)
 
     def call(self, batch: Batch = READ, *, tested: bool = False) -> CommandGenerator[Any]:

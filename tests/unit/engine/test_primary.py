@@ -131,16 +131,6 @@ async def test_without_a_primary_the_error_has_the_reason_of_each_server(awaited
     assert servers.ended == [("a", "closed"), ("b", "closed")]
 
 
-async def test_without_the_privilege_group_members_are_queried_only_once(awaited: bool) -> None:
-    servers = Servers(awaited, PRIVATE, PRIMARY_ONE, PRIMARY_ONE)
-    assert (await servers.connect()).endpoint == A
-    assert (await servers.connect()).endpoint == A
-    assert [len(statements) for _, statements in servers.driver.asked] == [3, 1, 1]
-    refusing = Servers(awaited, {3: ServerError(1064, "syntax"), 1: []}, PRIMARY_ONE, PRIMARY_ONE)
-    assert (await refusing.connect()).endpoint == B
-    assert refusing.ended == [("a", "closed"), ("b", "")]
-
-
 async def test_an_interrupted_probe_drops_the_connection(awaited: bool) -> None:
     servers = Servers(awaited, {3: KeyboardInterrupt()}, PRIMARY_ONE, PRIMARY_ONE)
     with pytest.raises(KeyboardInterrupt):
@@ -281,7 +271,7 @@ async def connected(awaited: bool) -> tuple[Servers, list[Any]]:
 
 async def test_calls_on_one_of_several_servers_are_watched_and_pings_are_as_well(awaited: bool) -> None:
     servers, (lent, *_) = await connected(awaited)
-    calls, seen = servers.servers.watch(servers.pool).calls, []
+    calls, seen = servers.servers.watch(servers.pool), []
     servers.kinds[A] = {}
     servers.driver.answers = lambda *_: seen.append(calls.waiting()) or [Result(), Result()]
     await servers.run(lent.execute((SELECT,)))
@@ -305,7 +295,7 @@ async def test_a_call_that_cannot_be_watched_is_not_sent(awaited: bool, monkeypa
 
 async def test_a_silent_server_is_left_once_another_one_is_the_primary(awaited: bool) -> None:
     servers, (silent, waiting, idle) = await connected(awaited)
-    calls = servers.servers.watch(servers.pool).calls
+    calls = servers.servers.watch(servers.pool)
     await servers.run(give_back(servers.pool, idle))
     for one in (silent, waiting):
         calls.begin(one)
@@ -322,10 +312,3 @@ async def test_a_silent_server_is_left_once_another_one_is_the_primary(awaited: 
     assert new.connection.ended == ""  # connections to the new primary are kept
     for one in (silent, waiting):
         calls.end(one)
-
-
-async def test_a_pool_that_is_gone_looks_for_no_other_server(awaited: bool) -> None:
-    servers, (silent, *_) = await connected(awaited)
-    asked = len(servers.driver.asked)
-    await servers.run(servers.servers.look_for_another(lambda: None, silent))
-    assert len(servers.driver.asked) == asked

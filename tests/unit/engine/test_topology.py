@@ -75,10 +75,6 @@ def test_a_short_time_out_of_the_user_stays(topology: Topology) -> None:
     assert topology.limits(brief, A) is brief
 
 
-def test_a_single_server_is_no_choice() -> None:
-    assert not Topology(CONFIG.endpoints[:1]).several
-
-
 def test_without_the_privilege_members_are_queried_only_once(topology: Topology) -> None:
     assert topology.questions() == (WRITES, MEMBERS, VIEW)
     assert not topology.asks_less_after(ServerError(1064, "syntax"))

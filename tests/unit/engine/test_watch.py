@@ -1,206 +1,128 @@
-"""Detection of calls that wait too long for an answer, by a thread or a timer of the event loop."""
+"""Calls that wait too long for an answer are detected, on either side."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from locus_mysql.engine.cluster import watch
-from locus_mysql.engine.cluster.watch import REST_AFTER_S, SUSPICION_S, Calls, ThreadWatch, TimerWatch
+from locus_mysql.engine.cluster.watch import INSPECT_EVERY_S, SUSPICION_S, Watch
 from locus_mysql.engine.commands import CommandGenerator, Sleep, Wait
+from locus_mysql.engine.loops import run_blocking
+from locus_mysql.engine.sides import AwaitedSide, BlockingSide
 
 from .conftest import Clock
 
 PATIENCE_S = 60.0
 
 
-@pytest.fixture
-def calls(clock: Clock) -> Any:
-    return Calls(clock)
+class Scripted:
+    """Inspections of a watch, which the test runs when it likes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.scheduled: list[float] = []
+        self.suspects: list[object] = []
+        self.fails = False
+        side: Any = self
+        self.watch: Any = Watch(side, self.suspect, clock)
+
+    def call_later(self, work: object, wait_s: float) -> None:
+        assert work == self.watch.inspect
+        self.scheduled.append(wait_s)
+
+    def start(self, work: Callable[[], CommandGenerator[None]]) -> None:
+        """Run steps as a thread does, to whose starter their error is nothing."""
+        with suppress(OSError):
+            run_blocking(work())
+
+    def suspect(self, connection: object) -> CommandGenerator[None]:
+        yield Sleep(0)
+        self.suspects.append(connection)
+        if self.fails:
+            raise OSError("of a driver from outside")
+
+    def inspect(self) -> list[object]:
+        """Run the inspection that is scheduled; return the connections that were suspected."""
+        assert self.scheduled.pop() == INSPECT_EVERY_S
+        assert self.scheduled == []
+        self.suspects.clear()
+        run_blocking(self.watch.inspect())
+        return self.suspects
 
 
-def test_only_a_long_wait_makes_a_server_suspect(calls: Any, clock: Clock) -> None:
-    calls.begin("slow")
-    assert calls.suspect() is None
+def test_only_a_long_wait_makes_a_server_suspect(clock: Clock) -> None:
+    one = Scripted(clock)
+    one.watch.begin("slow")
+    assert one.inspect() == []
     clock.now += SUSPICION_S + 0.1
-    calls.begin("quick")
-    assert calls.suspect() == "slow"
-    assert calls.waiting() == ["slow", "quick"]
-    calls.end("slow")
-    assert calls.suspect() is None
-    assert calls.waiting() == ["quick"]
+    one.watch.begin("quick")
+    assert one.inspect() == ["slow"]
+    assert one.inspect() == ["slow"]
+    assert one.watch.waiting() == ["slow", "quick"]
+    one.watch.end("slow")
+    assert one.inspect() == []
+    assert one.watch.waiting() == ["quick"]
 
 
-def test_the_wait_restarts_when_a_connection_makes_another_call(calls: Any, clock: Clock) -> None:
-    calls.begin("one")
+def test_the_wait_restarts_when_a_connection_makes_another_call(clock: Clock) -> None:
+    one = Scripted(clock)
+    one.watch.begin("one")
     clock.now += SUSPICION_S
-    calls.end("one")
-    calls.begin("one")
+    one.watch.end("one")
+    one.watch.begin("one")
     clock.now += SUSPICION_S - 0.1
-    assert calls.suspect() is None
+    assert one.inspect() == []
 
 
-def test_the_watch_is_at_rest_after_a_while_without_calls(calls: Any, clock: Clock) -> None:
-    calls.begin("one")
-    clock.now += REST_AFTER_S + 1
-    assert not calls.at_rest()
-    calls.end("one")
-    assert calls.at_rest()
-    calls.begin("two")
-    calls.end("two")
-    assert not calls.at_rest()
+def test_inspections_end_without_calls_and_begin_again_with_the_next(clock: Clock) -> None:
+    one = Scripted(clock)
+    one.watch.begin("one")
+    one.watch.end("one")
+    assert one.inspect() == []
+    assert one.scheduled == []
+    one.watch.begin("two")
+    assert one.scheduled == [INSPECT_EVERY_S]
 
 
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat every call as waiting too long, and inspect calls often."""
+def test_calls_are_inspected_also_after_a_failure(clock: Clock) -> None:
+    one = Scripted(clock)
+    one.fails = True
+    one.watch.begin("one")
+    clock.now += SUSPICION_S + 0.1
+    for fails in (True, False):
+        one.fails = fails
+        assert one.inspect() == ["one"]
+
+
+@pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+async def test_a_silent_server_is_handled_repeatedly_once_at_a_time(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(watch, "SUSPICION_S", -1.0)
     monkeypatch.setattr(watch, "INSPECT_EVERY_S", 0.001)
-    monkeypatch.setattr(watch, "REST_AFTER_S", -1.0)
+    running, most, seen = 0, 0, list[object]()
 
+    async def pause() -> None:
+        await asyncio.sleep(0.002)
 
-def threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name == "locus-mysql watch"}
-
-
-def ended(thread: threading.Thread) -> bool:
-    thread.join(PATIENCE_S)
-    return not thread.is_alive()
-
-
-@pytest.mark.usefixtures("soon")
-def test_a_thread_handles_a_silent_server_repeatedly_and_ends_without_calls() -> None:
-    before, seen, third = threads(), [], threading.Event()
-
-    def look(connection: Any) -> CommandGenerator[None]:
-        yield Sleep(0)
+    def suspect(connection: object) -> CommandGenerator[None]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        yield Wait(pause) if awaited else Sleep(0.002)
         seen.append(connection)
-        if len(seen) == 3:
-            third.set()
+        running -= 1
 
-    inspection, silent, other = ThreadWatch(look), object(), object()
-    inspection.begin(silent)  # type: ignore[arg-type]
-    (thread,) = threads() - before
-    inspection.begin(other)  # type: ignore[arg-type]
-    assert threads() - before == {thread}
-    assert thread.daemon
-    assert third.wait(PATIENCE_S)
-    assert set(seen) == {silent}
-    inspection.end(other)  # type: ignore[arg-type]
-    inspection.end(silent)  # type: ignore[arg-type]
-    assert ended(thread)
-    third.clear()
-    seen.clear()
-    inspection.begin(other)  # type: ignore[arg-type]
-    assert third.wait(PATIENCE_S)
-    assert set(seen) == {other}
-    inspection.end(other)  # type: ignore[arg-type]
-
-
-@pytest.mark.usefixtures("soon")
-def test_a_thread_handles_nothing_while_no_call_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "SUSPICION_S", 1_000.0)
-    before, rounds, seen = threads(), threading.Semaphore(0), []
-    sleep = time.sleep
-
-    def counted(seconds: float) -> None:
-        if threading.current_thread().name == "locus-mysql watch":
-            assert seconds == watch.INSPECT_EVERY_S
-            rounds.release()
-        sleep(seconds)
-
-    monkeypatch.setattr(time, "sleep", counted)
-
-    def look(connection: Any) -> CommandGenerator[None]:
-        yield Sleep(0)
-        seen.append(connection)
-
-    inspection = ThreadWatch(look)
-    inspection.begin(object())  # type: ignore[arg-type]
-    (thread,) = threads() - before
-    for _ in range(3):
-        assert rounds.acquire(timeout=PATIENCE_S)
-    assert thread.is_alive()
-    assert seen == []
-    for connection in inspection.calls.waiting():
-        inspection.end(connection)
-    assert ended(thread)
-
-
-@pytest.mark.usefixtures("soon")
-def test_a_thread_that_fails_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, twice, seen = threads(), threading.Event(), []
-
-    def look(connection: Any) -> CommandGenerator[None]:
-        yield Sleep(0)
-        seen.append(connection)
-        if len(seen) > 1:
-            twice.set()
-            return
-        raise OSError("of a driver from outside")
-
-    reported: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", reported.append)
-    inspection, silent = ThreadWatch(look), object()
-    inspection.begin(silent)  # type: ignore[arg-type]
-    for thread in threads() - before:
-        assert ended(thread)
-    inspection.begin(silent)  # type: ignore[arg-type]
-    assert twice.wait(PATIENCE_S)
-    assert len(reported) == 1
-    inspection.end(silent)  # type: ignore[arg-type]
-
-
-async def until(condition: Any) -> None:
+    inspected: Any = Watch(AwaitedSide() if awaited else BlockingSide(), suspect)
+    inspected.begin("silent")
     async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 - there is no event for it
+        while len(seen) < 5:
+            inspected.begin("silent")
             await asyncio.sleep(0.001)
-
-
-@pytest.mark.usefixtures("soon")
-async def test_a_timer_handles_a_silent_server_repeatedly_once_at_a_time_and_ends_without_calls() -> None:
-    seen: list[Any] = []
-    going_on = asyncio.Event()
-
-    def look(connection: Any) -> CommandGenerator[None]:
-        seen.append(connection)
-        yield Wait(going_on.wait)
-
-    inspection: Any = TimerWatch(look)
-    silent = object()
-    inspection.begin(silent)
-    timer = inspection._timer
-    inspection.begin(object())
-    assert inspection._timer is timer  # the same timer is used again
-    await until(lambda: seen)
-    timers = set()
-    await until(lambda: timers.add(inspection._timer) or len(timers) > 5)
-    assert seen == [silent]
-    going_on.set()
-    await until(lambda: len(seen) > 3)
-    for connection in inspection.calls.waiting():
-        inspection.end(connection)
-    await until(lambda: inspection._timer is None)
-    inspection.begin(silent)
-    assert inspection._timer is not None
-
-
-@pytest.mark.usefixtures("soon")
-async def test_a_timer_handles_nothing_while_no_call_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "SUSPICION_S", 1_000.0)
-    seen: list[Any] = []
-
-    def look(connection: Any) -> CommandGenerator[None]:
-        yield Sleep(0)
-        seen.append(connection)
-
-    inspection: Any = TimerWatch(look)
-    inspection.begin(object())
-    timers = set()
-    await until(lambda: timers.add(inspection._timer) or len(timers) > 5)
-    assert seen == []
-    assert inspection._task is None
+    inspected.end("silent")
+    assert (set(seen), most) == ({"silent"}, 1)

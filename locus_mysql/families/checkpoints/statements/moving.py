@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from ....dialect.seals import shifted
+from ....dialect.resealing import shifted
 from ....dialect.sql import SQL, Select
 from ....records.ledger import FIND
 from .saving import NewRow

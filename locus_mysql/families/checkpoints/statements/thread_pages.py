@@ -8,9 +8,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from ....dialect.like import like
 from ....dialect.sql import Select
 from ....dialect.statement import Query
+from ....dialect.template import like
 from .dialect import CheckpointDialect
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a

@@ -17,7 +17,7 @@ from typing import Any
 from ....config import MySQLConfig
 from ....dialect import Query
 from ....dialect.inspection import ThreadMarker
-from ....dialect.like import like
+from ....dialect.template import like
 from ....dialect.words import patterns_of
 from ....engine.operation import Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError

@@ -279,14 +279,18 @@ NAMED = f"{_CHOSEN} AND c.checkpoint_key = :checkpoint_key AND c.hidden = 0\n LI
 SEVERAL = f"{_CHOSEN} AND c.hidden = 0{{conditions}}\n ORDER BY c.seq DESC\n LIMIT :limit"
 
 #: {conditions}, by the name of their parameter. ``before`` is the key of a checkpoint: those stored before it, none if
-#: it does not exist. MySQL makes this a join, which reports a kill: see docs/design/writes.md. LangGraph compares ids,
-#: which contain the client's time, even with those of other namespaces.
+#: it does not exist; ``before_any`` is the id of one of any namespace. MySQL makes these joins, which report a kill:
+#: see docs/design/writes.md. LangGraph compares ids, which contain the client's time, even with those of other
+#: namespaces.
 CONDITIONS = {
     "ns_key": "\n   AND c.ns_key = :ns_key",
     "checkpoint_id": "\n   AND c.checkpoint_id = :checkpoint_id",
     "before": """
    AND EXISTS (SELECT 1 FROM {checkpoints} b WHERE b.tenant = :tenant AND b.thread_id = :thread_id
                 AND b.checkpoint_key = :before AND b.seq > c.seq)""",
+    "before_any": """
+   AND EXISTS (SELECT 1 FROM {checkpoints} b WHERE b.tenant = :tenant AND b.thread_id = :thread_id
+                AND b.checkpoint_id = :before_any AND b.seq > c.seq)""",
     "before_id": "\n   AND c.checkpoint_id < :before_id",
     "before_seq": "\n   AND c.seq < :before_seq",
     "matching": "\n   AND c.metadata IS NOT NULL AND JSON_CONTAINS(c.metadata, :matching)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....dialect.seals import shifted
+from ....dialect.resealing import shifted
 from ....dialect.sql import SQL, Select
 from .threads import RECORD_MARKED, ThreadRow
 

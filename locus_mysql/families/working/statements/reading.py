@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import NamedTuple
 
 from ....dialect.sql import Select
@@ -27,20 +26,8 @@ class HeadRow(NamedTuple):
     kept: int | None
 
 
-class OneRow(NamedTuple):
-    """An entry, or only the session's columns."""
-
-    now_us: int
-    ttl_us: int | None
-    stamp: int
-    expires_us: int | None
-    value: bytes | None
-    version: int | None
-    entry_expires_us: int | None
-
-
-class NoteRow(NamedTuple):
-    """A note, or only the session's columns."""
+class EntryWithHead(NamedTuple):
+    """An entry with the session's columns, or only these."""
 
     now_us: int
     ttl_us: int | None
@@ -49,6 +36,7 @@ class NoteRow(NamedTuple):
     name: str | None
     value: bytes | None
     version: int | None
+    entry_expires_us: int | None
 
 
 class EntryRow(NamedTuple):
@@ -64,7 +52,7 @@ class EntryRow(NamedTuple):
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint."""
+    """A checkpoint, as it is read and written."""
 
     checkpoint_id: str
     stamp: int
@@ -72,7 +60,7 @@ class CheckpointRow(NamedTuple):
     variables: int
     notes: int
     size_bytes: int
-    created_at: datetime
+    created_us: int
     checksum: int
 
 
@@ -87,29 +75,19 @@ SELECT clock.now_us, s.sid, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', s.created_a
     HeadRow,
 )
 
-#: One entry, with what a reader needs of the session. No row: there is no session.
-ONE = Select(
+#: One entry, or the last notes, newest first, with what a reader needs of the session. No row: there is no session.
+LAST = Select(
     """
-SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.value, e.version, {ENTRY_EXPIRES}
+SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.name, e.value, e.version, {ENTRY_EXPIRES}
   FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = :kind AND e.name = :name AND e.value IS NOT NULL
- WHERE {KEY}
-""",
-    OneRow,
-)
-
-#: The last notes, newest first, likewise.
-NOTES = Select(
-    """
-SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.name, e.value, e.version
-  FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 3 AND e.value IS NOT NULL
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = :kind AND e.value IS NOT NULL{named}
  WHERE {KEY}
  ORDER BY e.kind DESC, e.name DESC
  LIMIT :limit
 """,
-    NoteRow,
+    EntryWithHead,
 )
+OF_NAME = " AND e.name = :name"
 
 #: Entries of a session, by ranges of the primary key; deleted ones too, unless the condition leaves them out. Sizes are
 #: the same without the values.
@@ -133,7 +111,8 @@ EVERYTHING = "TRUE"
 #: Checkpoints, oldest first.
 CHECKPOINTS = Select(
     """
-SELECT c.checkpoint_id, c.stamp, c.label, c.variables, c.notes, c.size_bytes, c.created_at, c.checksum
+SELECT c.checkpoint_id, c.stamp, c.label, c.variables, c.notes, c.size_bytes,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.created_at), c.checksum
   FROM {sessions} s
   JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
  WHERE {KEY}

@@ -54,10 +54,6 @@ class Breaker:
         """Return whether the storage is considered unavailable."""
         return self._until is not None
 
-    def reset_in_child(self) -> None:
-        """After a fork: a new lock; a probe of the parent does not end in the child."""
-        self._lock, self._probing = threading.Lock(), False
-
     def admit(self, *, at_once: bool = False) -> Admission:
         """Decide what a call may do now. The caller of a probe reports its outcome to `probed` or `given_up`.
 

@@ -16,7 +16,7 @@ from .breaker import Breaker
 from .interface import OutageStatus
 from .mirror import Mirror, now_us
 from .queued import Part, Queued, SessionState, single
-from .replaying import OUTAGES, Acquire, Execute, Remove, Replayer, Settings, StepGenerator
+from .replaying import OUTAGES, Ask, Replayer, Settings, StepGenerator
 
 
 class Failover:
@@ -47,8 +47,8 @@ class Failover:
     def sweep(self, limit: int) -> StepGenerator[int]:
         """Remove expired sessions from the primary, unless it is unavailable; returns their number."""
         if self.settings.has_fallback:
-            yield Remove("fallback", "sweep", limit)
-        removed: int = 0 if self.breaker.open else (yield Remove("primary", "sweep", limit))
+            yield Ask("fallback", limit, method="sweep")
+        removed: int = 0 if self.breaker.open else (yield Ask("primary", limit, method="sweep"))
         return removed
 
     def forget_tenant(self, tenant: str) -> StepGenerator[int]:
@@ -56,7 +56,7 @@ class Failover:
         with self.replayer.lock:
             states = [state for address, state in self._states.items() if address.tenant == tenant]
         for state in states:
-            yield Acquire(state.lock)
+            yield state.lock
             try:
                 self.replayer.drop(state, state.parts)
                 self.replayer.go_online(state)
@@ -65,9 +65,9 @@ class Failover:
                 state.lock.release()
         self.mirror.forget_tenant(tenant)
         if self.settings.has_fallback:
-            yield Remove("fallback", "forget_tenant", tenant)
+            yield Ask("fallback", tenant, method="forget_tenant")
         try:
-            removed: int = yield Remove("primary", "forget_tenant", tenant)
+            removed: int = yield Ask("primary", tenant, method="forget_tenant")
         except OUTAGES as error:
             self.replayer.failed(self.breaker.outages, error)
             raise
@@ -113,7 +113,7 @@ class Failover:
                     "The storage of this session did not answer recently, and is not tried again yet. Nothing was "
                     "changed. Try again later."
                 )
-            yield Acquire(state.lock)
+            yield state.lock
             try:
                 online = failure is None and not self.breaker.open
                 if online and (not state.offline or (yield from self.replayer.replay(state))):
@@ -134,7 +134,7 @@ class Failover:
     def _on_primary(self, state: SessionState, call: calls.Call) -> StepGenerator[calls.Reply]:
         outages, sent_us = self.breaker.outages, time.time_ns() // 1_000
         try:
-            reply: calls.Reply = yield Execute("primary", call, self.settings.timeout_s)
+            reply: calls.Reply = yield Ask("primary", call, self.settings.timeout_s)
         except OUTAGES as error:
             self.replayer.failed(outages, error)
             raise
@@ -161,8 +161,8 @@ class Failover:
                 case calls.CreateCheckpoint() | calls.RestoreCheckpoint() | calls.DeleteCheckpoint() | calls.Touch():
                     continue
                 case _:
-                    commands += [] if isinstance(command, calls.READS) else single(command)
-        yield Acquire(state.lock)
+                    commands += [] if command.reads else single(command)
+        yield state.lock
         try:
             if state.offline and commands:
                 with contextlib.suppress(*OUTAGES):
@@ -188,7 +188,7 @@ class Failover:
             if not state.offline:
                 yield from self._go_offline(state, call)
             self._check(state, call)
-            reply: calls.Reply = yield Execute("fallback", call)
+            reply: calls.Reply = yield Ask("fallback", call)
         except UsageError as refused:
             if uncertain:
                 self.replayer.burn(state, call, made_us)
@@ -234,7 +234,7 @@ class Failover:
             asked = replace(
                 call, name="seed", commands=some, limits=calls.Limits(), used=(), token=os.urandom(16), if_stamp=None
             )
-            reply: calls.Reply = yield Execute("fallback", asked)
+            reply: calls.Reply = yield Ask("fallback", asked)
             if reply.stamp:
                 state.seeded_stamp = state.fallback_stamp = reply.stamp
 

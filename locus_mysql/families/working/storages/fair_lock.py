@@ -14,11 +14,15 @@ Wake: TypeAlias = Callable[[], bool]
 
 
 class FairLock:
-    """A lock that is passed to waiters in the order in which they asked for it: ``with`` and ``async with`` wait."""
+    """A lock that is passed to waiters in the order in which they asked for it: ``with`` and ``async with`` wait.
 
-    def __init__(self) -> None:
+    Args:
+        places: The number of holders at a time.
+    """
+
+    def __init__(self, places: int = 1) -> None:
         self._guard = threading.Lock()
-        self._held = False
+        self._free = places
         self._waiters: deque[Wake] = deque()
 
     def acquire(self, wake: Wake | None = None) -> bool:
@@ -28,8 +32,8 @@ class FairLock:
             wake: Called, from any thread, once the waiter holds the lock. None: do not wait.
         """
         with self._guard:
-            if not self._held:
-                self._held = True
+            if self._free:
+                self._free -= 1
                 return True
             if wake is not None:
                 self._waiters.append(wake)
@@ -40,7 +44,7 @@ class FairLock:
         while True:
             with self._guard:
                 if not self._waiters:
-                    self._held = False
+                    self._free += 1
                     return
                 wake = self._waiters.popleft()
             if wake():
@@ -55,8 +59,8 @@ class FairLock:
         if not waits:
             self.release()
 
-    async def wait(self) -> None:
-        """Wait until the lock is held."""
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """Wait until the lock is held; raises `TimeoutError` after the timeout, in seconds."""
         if self.acquire():
             return
         loop = asyncio.get_running_loop()
@@ -72,13 +76,14 @@ class FairLock:
         if self.acquire(wake):
             return
         try:
-            await held
+            async with asyncio.timeout(timeout_s):
+                await held
         except BaseException:
             self.cancel(wake)
             raise
 
-    def wait_blocking(self) -> None:
-        """Wait until the lock is held, blocking."""
+    def wait_blocking(self, timeout_s: float | None = None) -> None:
+        """The same, blocking."""
         if self.acquire():
             return
         held = threading.Event()
@@ -90,7 +95,8 @@ class FairLock:
         if self.acquire(wake):
             return
         try:
-            held.wait()
+            if not held.wait(timeout_s):
+                raise TimeoutError
         except BaseException:
             self.cancel(wake)
             raise
@@ -108,6 +114,10 @@ class SessionLocks:
     """Lets the writes to one session run one after another, in threads and in tasks of any event loop."""
 
     def __init__(self) -> None:
+        self.reset_in_child()
+
+    def reset_in_child(self) -> None:
+        """After a fork: new locks, as a thread of the parent may hold the old ones for ever."""
         self._guard = threading.Lock()
         self._locks: WeakValueDictionary[Hashable, FairLock] = WeakValueDictionary()
 

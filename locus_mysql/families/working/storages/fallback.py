@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import nullcontext
 from typing import Any, Literal, TypeVar
 
+from ....background_loop import in_thread
 from ....engine.at_fork import reset_at_fork
 from ....engine.logs import WORKING, loggable
 from ....errors import ConfigError, LocusMySQLError
 from ....runtime.generators import drive_awaited, drive_blocking
-from ..calls import Address, Call, Reply
+from ..calls import Address
 from .breaker import Breaker
 from .failover import Failover
+from .fair_lock import FairLock
 from .in_memory import InMemoryStorage
-from .interface import ANY_TIME, MayDegrade, OutageStatus, Storage, TwoSided
+from .interface import MayDegrade, OutageStatus, Storage, TwoSided
 from .mirror import Mirror
-from .replaying import Acquire, Execute, Settings, Step
-from .timeout_executor import TimeoutExecutor
+from .replaying import Settings, Step
 
 T = TypeVar("T")
 
@@ -88,23 +89,23 @@ class FallbackStorage(TwoSided):
         self._in_memory = fallback == "memory"
         self._settings = Settings(timeout_s, max_pending, max_pending_bytes, fallback is not None, on_lost)
         self._limits = max_sessions, mirror_bytes
-        self._breaker = Breaker(first_retry_s, longest_retry_s, jitter, time.monotonic)
-        self._executor = TimeoutExecutor(threads)
-        self._failover = self._begin()
-        super().__init__(self._failover)
+        self._retries = first_retry_s, longest_retry_s, jitter
+        self._max_threads = threads
+        super().__init__(self._begin(), None)
         reset_at_fork(self)
 
     def reset_in_child(self) -> None:
         """After a fork, replace locks and threads, and leave the queued writes to the parent."""
-        self._breaker.reset_in_child()
-        self._executor.reset_in_child()
-        self._both = self._failover = self._begin()
+        self._both = self._begin()
         if self._in_memory:
             self.fallback = InMemoryStorage()
 
     def _begin(self) -> Failover:
         max_sessions, mirror_bytes = self._limits
-        return Failover(self._settings, self._breaker, Mirror(max_sessions, mirror_bytes), max_sessions)
+        self._breaker = Breaker(*self._retries, time.monotonic)
+        self._threads = threading.Semaphore(self._max_threads)
+        self._failover = Failover(self._settings, self._breaker, Mirror(max_sessions, mirror_bytes), max_sessions)
+        return self._failover
 
     @property
     def config(self) -> Any:
@@ -159,40 +160,43 @@ class FallbackStorage(TwoSided):
                 "" if error is None else f" ({loggable(error)})",
             )
 
-    def _lock_of(self, call: Call) -> nullcontext[None]:
-        return ANY_TIME  # the primary lets writes wait for each other; during an outage, `Failover` does
-
     def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
         return drive_awaited(steps, self._do)
 
-    async def _do(self, step: Step) -> Reply | int | None:
-        match step:
-            case Execute("primary", call, timeout_s):
-                async with asyncio.timeout(timeout_s):
-                    return await self.primary.execute(call)
-            case Execute(_, call):
-                return await self._storage("fallback").execute(call)
-            case Acquire(lock):
-                await lock.wait()
-                return None
-        removed: int = await getattr(self._storage(step.storage), step.method)(step.argument)
-        return removed
+    async def _do(self, step: Step) -> Any:
+        if isinstance(step, FairLock):
+            return await step.wait()
+        method = getattr(self._storage(step.storage), step.method)
+        async with asyncio.timeout(step.timeout_s):
+            return await method(step.argument)
 
     def _run_blocking(self, steps: Generator[Any, Any, T]) -> T:
         return drive_blocking(steps, self._do_blocking)
 
-    def _do_blocking(self, step: Step) -> Reply | int | None:
-        match step:
-            case Execute("primary", call, timeout_s):
-                work = functools.partial(self.primary.execute_blocking, call)
-                return work() if timeout_s is None else self._executor.run(work, timeout_s)
-            case Execute(_, call):
-                return self._storage("fallback").execute_blocking(call)
-            case Acquire(lock):
-                lock.wait_blocking()
-                return None
-        removed: int = getattr(self._storage(step.storage), f"{step.method}_blocking")(step.argument)
-        return removed
+    def _do_blocking(self, step: Step) -> Any:
+        if isinstance(step, FairLock):
+            return step.wait_blocking()
+        method = functools.partial(getattr(self._storage(step.storage), f"{step.method}_blocking"), step.argument)
+        return method() if step.timeout_s is None else self._within(step.timeout_s, method)
+
+    def _within(self, timeout_s: float, method: Callable[[], T]) -> T:
+        """Call the primary in another thread, as nothing can interrupt its blocking methods.
+
+        Raises:
+            TimeoutError: There was no answer, or no thread, in time. The call continues, and its result is ignored.
+        """
+        deadline = time.monotonic() + timeout_s
+        if not self._threads.acquire(timeout=timeout_s):
+            raise TimeoutError(f"All threads waited for the storage for {timeout_s:g} s.")
+        threads = self._threads
+        answer = in_thread(method, "locus-mysql fallback")
+        answer.add_done_callback(lambda _: threads.release())
+        try:
+            return answer.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            if answer.done():  # the storage's own
+                raise
+            raise TimeoutError(f"The storage did not answer within {timeout_s:g} s.") from None
 
     def _storage(self, name: Literal["primary", "fallback"]) -> Storage:
         storage = self.primary if name == "primary" else self.fallback

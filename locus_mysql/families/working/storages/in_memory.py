@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable
 
 from ....engine.at_fork import reset_at_fork
 from ....errors import CapacityExceeded
 from .. import calls
-from ..content import Session
+from ..content import NEVER_US, Session
 from ..session import Work, carry_out
-
-K = TypeVar("K")
 
 #: The number of last calls whose repetition is detected. It suffices, as no answer of this storage gets lost.
 RECOGNISED_CALLS = 10_000
-
-
-class ExpiryQueue(Generic[K]):
-    """Keys by the time when they must be checked: a heap in which later times replace earlier ones lazily."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, K]] = []
-        self._due: dict[K, int] = {}
-        self._number = 0  # orders keys of one time, which need not be comparable
-
-    def schedule(self, key: K, at_us: int | None) -> None:
-        """Make `due` return a key at this time or earlier; None schedules nothing."""
-        if at_us is None or self._due.get(key, at_us + 1) <= at_us:
-            return
-        if len(self._heap) > 2 * len(self._due) + 100:
-            self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
-            heapq.heapify(self._heap)
-        self._due[key] = at_us
-        self._number += 1
-        heapq.heappush(self._heap, (at_us, self._number, key))
-
-    def remove(self, key: K) -> None:
-        """Forget a key."""
-        self._due.pop(key, None)
-
-    def due(self, now_us: int) -> Iterator[K]:
-        """Remove and yield the keys whose time has come, each once. Keys that must stay are scheduled again after."""
-        while self._heap and self._heap[0][0] <= now_us:
-            at_us, _, key = heapq.heappop(self._heap)
-            if self._due.get(key) == at_us:
-                del self._due[key]
-                yield key
 
 
 class InMemoryStorage:
@@ -77,7 +42,8 @@ class InMemoryStorage:
         self._forgets = forgets
         self._clock = clock or (lambda: time.time_ns() // 1_000)
         self._sessions: OrderedDict[calls.Address, Session] = OrderedDict()
-        self._expiries: ExpiryQueue[calls.Address] = ExpiryQueue()
+        #: No session expires before this time.
+        self._first_expiry_us = NEVER_US
         self._bytes = 0
         self._done: OrderedDict[bytes, tuple[int, str, calls.Reply]] = OrderedDict()
         self._lock = threading.Lock()
@@ -155,11 +121,10 @@ class InMemoryStorage:
         self._bytes += (0 if session is None else session.all_bytes) - bytes_before
         if session is None:
             self._sessions.pop(call.address, None)
-            self._expiries.remove(call.address)
         else:
             self._sessions[call.address] = session
             self._sessions.move_to_end(call.address)
-            self._expiries.schedule(call.address, session.head.expires_us)
+            self._first_expiry_us = min(self._first_expiry_us, session.head.expires_us or NEVER_US)
         return work.reply
 
     def _make_room(self, address: calls.Address, before: Session | None, work: Work) -> None:
@@ -190,20 +155,15 @@ class InMemoryStorage:
 
     def _sweep(self, limit: int, now_us: int, spared: calls.Address | None = None) -> int:
         """Remove expired sessions; returns their number."""
-        removed = 0
-        kept: list[calls.Address] = []
-        for address in self._expiries.due(now_us):
-            if removed < limit and address != spared and self._sessions[address].expired(now_us):
-                self._drop(address)
-                removed += 1
-            else:
-                kept.append(address)
-            if removed == limit:
-                break
-        for address in kept:
-            self._expiries.schedule(address, self._sessions[address].head.expires_us)
-        return removed
+        if now_us < self._first_expiry_us:
+            return 0
+        expired = (one for one, session in self._sessions.items() if one != spared and session.expired(now_us))
+        removed = list(itertools.islice(expired, limit))
+        for address in removed:
+            self._drop(address)
+        times = (session.head.expires_us for session in self._sessions.values())
+        self._first_expiry_us = min((at_us for at_us in times if at_us is not None), default=NEVER_US)
+        return len(removed)
 
     def _drop(self, address: calls.Address) -> None:
         self._bytes -= self._sessions.pop(address).all_bytes
-        self._expiries.remove(address)

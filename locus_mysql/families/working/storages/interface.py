@@ -83,15 +83,11 @@ class TwoSided(ABC):
 
     Args:
         operations: The operations.
+        locks: The locks of sessions that are written to; None if the operations let writes wait for each other.
     """
 
-    def __init__(self, operations: Operations) -> None:
-        self._both = operations
-        self._locks = SessionLocks()
-
-    def reset_in_child(self) -> None:
-        """After a fork: new locks, as a thread of the parent may hold the old ones for ever."""
-        self._locks = SessionLocks()
+    def __init__(self, operations: Operations, locks: SessionLocks | None) -> None:
+        self._both, self._locks = operations, locks
 
     @abstractmethod
     def _run(self, steps: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
@@ -103,7 +99,7 @@ class TwoSided(ABC):
 
     def _lock_of(self, call: Call) -> FairLock | nullcontext[None]:
         """Return what a call holds: the session's lock if it writes."""
-        return self._locks.of(call.address) if call.writes else ANY_TIME
+        return ANY_TIME if self._locks is None or not call.writes else self._locks.of(call.address)
 
     async def execute(self, call: Call) -> Reply:
         """Carry out a call: all its commands or none."""

@@ -12,7 +12,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from enum import Enum
 from hashlib import sha256
@@ -76,17 +76,8 @@ class Need(NamedTuple):
 
     def and_also(self, other: Need) -> Need:
         """Return what either needs."""
-        return Need(
-            self.values | other.values,
-            self.sizes | other.sizes,
-            self.task or other.task,
-            max(self.variables, other.variables),
-            max(self.notes, other.notes),
-            self.checkpoints or other.checkpoints,
-            self.contents | other.contents,
-            self.whole or other.whole,
-            self.head or other.head,
-        )
+        both: Iterable[tuple[Any, Any]] = zip(self, other, strict=True)
+        return Need(*(one | two if isinstance(one, bool | frozenset) else max(one, two) for one, two in both))
 
     def met_by(self, session: Session) -> bool:
         """Return whether a session that was kept after a write has what is needed."""
@@ -111,15 +102,6 @@ def need_of(call: calls.Call) -> Need:
     need = Need(sizes=frozenset(call.used))
     for command in call.commands:
         need = need.and_also(_need_of_command(command))
-    made = any(isinstance(command, calls.CreateCheckpoint | calls.Replayed) for command in call.commands)
-    if (
-        made
-        and len(call.commands) > 1
-        and any(
-            isinstance(_made(command), calls.CreateCheckpoint | calls.RestoreCheckpoint) for command in call.commands
-        )
-    ):
-        need = need.and_also(Need(whole=True, checkpoints=True))
     return need
 
 
@@ -337,13 +319,13 @@ class OptimisticOperations(ABC):
         if outcomes is None:
             return None
         *outcomes, stamp = outcomes if call.stamped else [*outcomes, 0]
-        reads = tuple(command for command in call.commands if isinstance(command, calls.READS))
+        reads = tuple(command for command in call.commands if command.reads)
         again = replace(call, commands=reads, used=(), if_stamp=None)
         loaded = yield from self.load(call.address, need_of(again).and_also(Need(head=True)), fills=False, renews=False)
         reply = carry_out(loaded.session, again, loaded.now_us).reply
         answers = iter(reply.results)
         results = (
-            next(answers) if isinstance(command, calls.READS) else result_of(command, outcome)
+            next(answers) if command.reads else result_of(command, outcome)
             for command, outcome in zip(call.commands, outcomes, strict=True)
         )
         return reply._replace(results=tuple(results), stamp=stamp or reply.stamp)
@@ -359,19 +341,14 @@ def outcomes_of(work: Work) -> list[int]:
 def _outcome(command: calls.Command[object], result: object) -> int:
     if isinstance(command, calls.Replayed):
         return int(result is True and isinstance(command.command, calls.CompareAndSet)) if result else LEFT_OUT
-    return int(result) if isinstance(result, int) and not isinstance(command, calls.READS) else 0
+    return int(result) if isinstance(result, int) and not command.reads else 0
 
 
 def result_of(command: calls.Command[object], outcome: int) -> object:
     """Return the result of a command that writes from its recorded outcome."""
-    match command:
-        case calls.Increment() | calls.Remove() | calls.Clear() | calls.ClearNotes():
-            return outcome
-        case calls.CompareAndSet() | calls.Touch() | calls.DeleteCheckpoint() | calls.End():
-            return bool(outcome)
-        case calls.Replayed(inner):  # the first time, it may have been the command itself
-            return outcome not in ({LEFT_OUT, 0} if isinstance(inner, calls.CompareAndSet) else {LEFT_OUT})
-    return None
+    if isinstance(command, calls.Replayed):  # the first time, it may have been the command itself
+        return outcome not in ({LEFT_OUT, 0} if isinstance(command.command, calls.CompareAndSet) else {LEFT_OUT})
+    return None if command.nothing is None else type(command.nothing)(outcome)
 
 
 def token_of(call: calls.Call, index: int) -> bytes:

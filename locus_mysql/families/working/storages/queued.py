@@ -153,7 +153,7 @@ def single(command: calls.Command[Any]) -> list[calls.Command[Any]]:
             return [calls.Remove((key,)) for key in keys]
         case calls.Replayed(inner):  # of a storage that has this one as its fallback
             return single(inner)
-    return [] if isinstance(command, calls.READS) else [command]
+    return [] if command.reads else [command]
 
 
 def reason(command: calls.Command[Any]) -> str:

@@ -24,8 +24,32 @@ local own = {}
 
 -- Copies an entry to the history.
 function own.KEEP(_, field, copy)
-  local about, value = call('HGET', session .. ':entries', field), call('HGET', session .. ':values', field)
-  return about and value and call('HSET', session .. ':history', copy, about .. value)
+  local entry = call('HGET', session .. ':entries', field)
+  return entry and #entry > 28 and call('HSET', session .. ':history', copy, entry)
+end
+
+-- Replaces what stands before the value of an entry.
+function own.USE(key, field, about)
+  local entry = call('HGET', key, field)
+  return entry and call('HSET', key, field, about .. string.sub(entry, 29))
+end
+
+-- Entries without their values: some by their fields, all with their fields, or about as many as a number.
+local function cut(texts, step)
+  for i = step, #texts, step do
+    texts[i] = texts[i] and string.sub(texts[i], 1, 28)
+  end
+  return texts
+end
+function own.SIZES(key, ...)
+  return cut(call('HMGET', key, ...), 1)
+end
+function own.ALLSIZES(key)
+  return cut(call('HGETALL', key), 2)
+end
+function own.SOMESIZES(key, count)
+  local found = call('HSCAN', key, 0, 'COUNT', count)
+  return {found[1], cut(found[2], 2)}
 end
 
 -- Removes the history that no checkpoint with one of these stamps contains.
@@ -47,7 +71,6 @@ function own.NOTES(key, count)
   for _, number in ipairs(call('ZRANGE', key, -count, -1)) do
     notes[#notes + 1] = '3' .. number
     notes[#notes + 1] = call('HGET', session .. ':entries', '3' .. number)
-    notes[#notes + 1] = call('HGET', session .. ':values', '3' .. number)
   end
   return notes
 end
@@ -75,7 +98,7 @@ while at <= #ARGV do
   at = last + 1
 end
 if kept ~= '' then
-  for _, suffix in ipairs({'', ':entries', ':values', ':notes', ':checkpoints', ':history'}) do
+  for _, suffix in ipairs({'', ':entries', ':notes', ':checkpoints', ':history'}) do
     call('PEXPIREAT', session .. suffix, kept)
   end
 end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import re
 import threading
 import time
@@ -18,9 +17,9 @@ from ....engine.at_fork import reset_at_fork
 from ....errors import ConfigError, DriverMissing, PoolTimeout
 from ....extras import install_command
 from ....runtime.generators import drive_awaited, drive_blocking
+from .fair_lock import FairLock, SessionLocks
 from .interface import TwoSided
-from .redis_errors import failure
-from .redis_operations import RedisOperations, Scan, Sleep, Step
+from .redis_operations import RedisOperations, Scan, Sleep, Step, failure
 
 T = TypeVar("T")
 
@@ -33,7 +32,7 @@ class _Own:
     """A client that a storage opened for one event loop, and its free connections."""
 
     client: Any
-    slots: asyncio.Semaphore
+    slots: FairLock
 
 
 class RedisStorage(TwoSided):
@@ -93,7 +92,7 @@ class RedisStorage(TwoSided):
         self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, _Own] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()
-        self._slots = _slots(max_connections)
+        self._slots = FairLock(max_connections)
         if self._url is None:
             self._take(where, other)
             given = self._awaited or self._blocking
@@ -104,7 +103,7 @@ class RedisStorage(TwoSided):
             self._where = "its URL"
             self._where = _shown(self._open(awaited=True))
         self._operations = RedisOperations(prefix, self._where, self._library)
-        super().__init__(self._operations)
+        super().__init__(self._operations, SessionLocks())
         reset_at_fork(self)
 
     @classmethod
@@ -125,10 +124,10 @@ class RedisStorage(TwoSided):
         if self._url is None:
             return await self._send(self._given(self._awaited, "asynchronous"), step)
         own = self._of_this_loop()
-        if own.slots.locked():
-            await self._wait(own.slots)
-        else:
-            await own.slots.acquire()
+        try:
+            await own.slots.wait(self._timeout_s)
+        except TimeoutError:
+            raise self._no_slot() from None
         try:
             return await self._send(own.client, step)
         finally:
@@ -147,13 +146,13 @@ class RedisStorage(TwoSided):
             return self._send_blocking(self._given(self._blocking, "blocking"), step)
         slots = self._slots
         try:
-            index = slots.get(timeout=self._timeout_s)
-        except queue.Empty:
+            slots.wait_blocking(self._timeout_s)
+        except TimeoutError:
             raise self._no_slot() from None
         try:
             return self._send_blocking(self._blocking or self._open_blocking(), step)
         finally:
-            slots.put(index)
+            slots.release()
 
     def _send_blocking(self, client: Any, step: Any) -> Any:
         if isinstance(step, Scan):
@@ -184,19 +183,12 @@ class RedisStorage(TwoSided):
         """After a fork: leave the parent's connections and locks alone; a lock may be held for ever."""
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
-        super().reset_in_child()
+        self._locks = SessionLocks()
         self._lock = threading.Lock()
-        self._slots = _slots(self._max_connections)
+        self._slots = FairLock(self._max_connections)
         if self._owns_blocking:
             self._abandoned.append(self._blocking)
             self._blocking = None
-
-    async def _wait(self, slots: asyncio.Semaphore) -> None:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await slots.acquire()
-        except TimeoutError:
-            raise self._no_slot() from None
 
     def _no_slot(self) -> PoolTimeout:
         return PoolTimeout(
@@ -274,7 +266,7 @@ class RedisStorage(TwoSided):
                     if other.is_closed():
                         _abort(stale.client, other)
                         del self._own[other]
-                own = self._own[loop] = _Own(self._open(awaited=True), asyncio.Semaphore(self._max_connections))
+                own = self._own[loop] = _Own(self._open(awaited=True), FairLock(self._max_connections))
         return own
 
 
@@ -289,14 +281,6 @@ def _library() -> Any:
     import redis.retry
 
     return redis
-
-
-def _slots(count: int) -> queue.SimpleQueue[None]:
-    """A semaphore; that of the standard library is written in Python and takes ten times as long."""
-    slots: queue.SimpleQueue[None] = queue.SimpleQueue()
-    for _ in range(count):
-        slots.put(None)
-    return slots
 
 
 def _connections(client: Any) -> list[Any]:

@@ -3,8 +3,7 @@
 The keys of a session begin with its name, and its braces put them into one slot of a cluster:
 
 - (itself): a hash with ``stamp``, ``expires``, ``ttl``, and ``head``, the rest of the session's own data as JSON
-- ``:entries``: a hash with the sizes, versions, uses and expiries of entries, by kind and name; deleted ones too
-- ``:values``: a hash with their values
+- ``:entries``: a hash with the size, version, last use, expiry and value of entries, by kind and name; deleted ones too
 - ``:notes``: a sorted set of the numbers of notes
 - ``:checkpoints``: a hash with the descriptions of checkpoints, as JSON, by id
 - ``:history``: a hash with earlier versions of entries, by kind, version, the stamp up to which it is valid, and name
@@ -16,18 +15,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
-from ....errors import LocusMySQLError
+from ....errors import AuthenticationFailed, LocusMySQLError, PrivilegeMissing, SetupError, Unavailable
 from .. import calls
-from ..content import DELETED_KNOWN_US, NEVER_US, NOTE, TASK, VARIABLE, Entries, Entry, Head, Session, StoredCheckpoint
+from ..content import DELETED_KNOWN_US, NEVER_US, NOTE, TASK, VARIABLE, Entry, Head, Session, StoredCheckpoint
 from ..session import Work
 from .optimistic import (
     EXPIRING,
@@ -40,7 +38,6 @@ from .optimistic import (
     OptimisticOperations,
     outcomes_of,
 )
-from .redis_errors import failure
 
 #: Types of texts that redis-py accepts.
 Argument: TypeAlias = bytes | str | int
@@ -48,13 +45,11 @@ Argument: TypeAlias = bytes | str | int
 #: A command of Redis, or of the script: its name, the end of the key's name, and further arguments.
 Command: TypeAlias = tuple[Argument, ...]
 
-#: Size, version, last use and expiry of an entry; an expiry of 0 is none.
+#: Size, version, last use and expiry of an entry, before its value; an expiry of 0 is none.
 _ABOUT = Struct(">IQQQ")
 
 #: The number of fields that one command writes or reads at most.
 _AT_ONCE = 500
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: A tenant or id that is longer than this in the name of a key is replaced by a digest.
 _READABLE = 80
@@ -146,11 +141,13 @@ class RedisOperations(OptimisticOperations):
 
     def load(self, address: calls.Address, need: Need, *, fills: bool, renews: bool) -> Generator[Any, Any, Loaded]:
         """See `OptimisticOperations`."""
-        reading = _Reading(address, need)
-        commands = reading.commands(fills=fills)
+        session = Session(address.session_id, Head(), whole=need.whole)
+        commands, takers = zip(*_reads(session, need, fills=fills), strict=True)
         renewal: list[Command] = [("RENEW", "")] if renews else []
         now_us, results = yield from self._read(address, [*renewal, *commands])
-        return Loaded(reading.session(results[len(renewal) :], now_us), now_us)
+        for take, result in zip(takers, results[len(renewal) :], strict=True):
+            take(result)
+        return Loaded(session if session.head.stamp else None, now_us)
 
     def commit(self, session: Session | None, work: Work) -> Generator[Any, Any, Commit]:
         """See `OptimisticOperations`."""
@@ -187,138 +184,85 @@ class RedisOperations(OptimisticOperations):
         return now_us, results
 
 
-_SUFFIXES = (":entries", ":values", ":notes", ":checkpoints", ":history")
+_SUFFIXES = (":entries", ":notes", ":checkpoints", ":history")
 
 
-class _Reading:
-    """The commands that read what is needed of a session, and the session in their results."""
+def _reads(session: Session, need: Need, *, fills: bool) -> Iterator[tuple[Command, Callable[[Any], None]]]:
+    """Yield the commands that read what is needed, each with a function that adds its result to the session."""
+    valued = need.whole or need.variables == VALUES
+    session.complete = valued or need.variables in {EXPIRING, NAMES}
+    session.listed = need.checkpoints or bool(need.contents)
 
-    def __init__(self, address: calls.Address, need: Need) -> None:
-        self._address, self._need = address, need
-        self._values = [] if need.whole or need.variables == VALUES else sorted(need.values)
-        self._all = need.whole or need.variables in {EXPIRING, NAMES, VALUES}
-        self._fields: list[str] = []
-        self._valued = 0
-        self._scans = False
+    def head(answer: list[Any]) -> None:
+        stamp, expires, ttl, rest = answer
+        if stamp is not None:
+            session.head = Head(stamp=int(stamp), expires_us=_number(expires), ttl_us=_number(ttl))
+            session.head = replace(session.head, **dict(zip(_HEAD, json.loads(rest), strict=True)))
 
-    def commands(self, *, fills: bool) -> list[Command]:
-        """Return the commands."""
-        need = self._need
-        commands: list[Command] = [("HMGET", "", "stamp", "expires", "ttl", "head")]
-        self._fields = [_field(VARIABLE, key) for key in self._values]
-        if need.task and not need.whole:
-            self._fields.append(_field(TASK, ""))
-        self._valued = len(self._fields)
-        if not self._all:
-            self._fields += [_field(VARIABLE, key) for key in sorted(need.sizes - need.values)]
-        for some in _portions(self._fields):
-            commands.append(("HMGET", ":entries", *some))
-        for some in _portions(self._fields[: self._valued]):
-            commands.append(("HMGET", ":values", *some))
-        self._scans = fills and not self._all
-        if self._all:
-            commands.append(("HGETALL", ":entries"))
-        elif self._scans:
-            commands.append(("HSCAN", ":entries", 0, "COUNT", NAMES_AT_FIRST))
-        if need.whole or need.variables == VALUES:
-            commands.append(("HGETALL", ":values"))
-        if need.notes:
-            commands.append(("NOTES", ":notes", need.notes))
-        if need.checkpoints or need.contents:
-            commands.append(("HGETALL", ":checkpoints"))
-        if need.contents:
-            commands.append(("HGETALL", ":history"))
-        return commands
+    def entries(stored: Iterable[tuple[str, bytes | None]]) -> None:
+        for field, entry in stored:
+            if entry is not None:
+                session.add(int(field[0]), field[1:], _entry(entry))
 
-    def session(self, results: list[Any], now_us: int) -> Session | None:
-        """Return the session; None if there is none."""
-        need, answers = self._need, iter(results)
-        stamp, expires, ttl, rest = next(answers)
-        if stamp is None:
-            return None
-        head = Head(stamp=int(stamp), expires_us=_number(expires), ttl_us=_number(ttl))
-        head = replace(head, **dict(zip(_HEAD, json.loads(rest), strict=True)))
-        listed = need.checkpoints or bool(need.contents)
-        session = Session(self._address.session_id, head, whole=need.whole, listed=listed)
-        session.complete = self._all
-        about = [one for _ in _portions(self._fields) for one in next(answers)]
-        values = [one for _ in _portions(self._fields[: self._valued]) for one in next(answers)]
-        values += [None] * (len(about) - len(values))
-        for field, one, value in zip(self._fields, about, values, strict=True):
-            if one is not None:
-                _add(session, field, one, value)
-        found: dict[bytes, bytes] = {}
-        if self._all:
-            found = _pairs(next(answers))
-        elif self._scans:
-            cursor, pairs = next(answers)
-            session.complete = int(cursor) == 0
-            found = _pairs(pairs)
-        valued = _pairs(next(answers)) if need.whole or need.variables == VALUES else {}
-        for key, one in found.items():
-            if need.whole or not key.startswith(b"3"):
-                _add(session, key.decode(), one, valued.get(key))
-        if need.notes:
-            notes = next(answers)
-            for key, one, value in zip(notes[::3], notes[1::3], notes[2::3], strict=True):
-                _add(session, key.decode(), one, value)
-        if listed:
-            checkpoints = [_checkpoint(name.decode(), text) for name, text in _pairs(next(answers)).items()]
-            history = _pairs(next(answers)) if need.contents else {}
-            session.checkpoints = [
-                replace(one, content=_content(session, one, history))
-                if one.info.checkpoint_id in need.contents
-                else one
-                for one in sorted(checkpoints, key=lambda one: one.stamp)
-            ]
-        return session
+    def named(keys: Sequence[str], answer: list[Any]) -> None:
+        entries(zip(keys, answer, strict=True))
+
+    def every(answer: list[Any]) -> None:
+        found = ((field.decode(), entry) for field, entry in _pairs(answer).items())
+        entries(one for one in found if need.whole or int(one[0][0]) != NOTE)
+
+    def first(answer: list[Any]) -> None:
+        cursor, found = answer
+        session.complete = int(cursor) == 0
+        every(found)
+
+    def checkpoints(answer: list[Any]) -> None:
+        found = (StoredCheckpoint.of(*json.loads(text)) for text in _pairs(answer).values())
+        session.checkpoints = sorted(found, key=lambda one: one.stamp)
+
+    def history(answer: list[Any]) -> None:
+        earlier, wanted = _pairs(answer), need.contents
+        session.checkpoints = [
+            session.with_content(one, _earlier(one, earlier)) if one.info.checkpoint_id in wanted else one
+            for one in session.checkpoints
+        ]
+
+    yield ("HMGET", "", "stamp", "expires", "ttl", "head"), head
+    values = [] if valued else [_field(VARIABLE, key) for key in sorted(need.values)]
+    values += [_field(TASK, "")] if need.task and not need.whole else []
+    sizes = [] if session.complete else [_field(VARIABLE, key) for key in sorted(need.sizes - need.values)]
+    for command, names in (("HMGET", values), ("SIZES", sizes)):
+        for some in _portions(names):
+            yield (command, ":entries", *some), partial(named, some)
+    if session.complete:
+        yield ("HGETALL" if valued else "ALLSIZES", ":entries"), every
+    elif fills:
+        yield ("SOMESIZES", ":entries", NAMES_AT_FIRST), first
+    if need.notes:
+        yield (
+            ("NOTES", ":notes", need.notes),
+            lambda answer: entries((field.decode(), entry) for field, entry in _pairs(answer).items()),
+        )
+    if session.listed:
+        yield ("HGETALL", ":checkpoints"), checkpoints
+    if need.contents:
+        yield ("HGETALL", ":history"), history
 
 
-def _add(session: Session, field: str, about: bytes, value: bytes | None) -> None:
-    """Add an entry to a session. An entry that is known with its value stays."""
-    kind, name, entry = int(field[0]), field[1:], _entry(about, value)
-    held = session.entries[kind]
-    before = held.get(name)
-    if before is not None and before.value is not None:
-        return
-    if kind == VARIABLE and not entry.size_bytes:
-        session.deleted[name] = entry.version
-    else:
-        held[name] = entry
+def _entry(stored: bytes) -> Entry:
+    size_bytes, version, used, expires_us = _ABOUT.unpack_from(stored)
+    return Entry(stored[_ABOUT.size :] or None, size_bytes, version, used, expires_us or None)
 
 
-def _entry(about: bytes, value: bytes | None) -> Entry:
-    size_bytes, version, used, expires_us = _ABOUT.unpack(about)
-    return Entry(value, size_bytes, version, used, expires_us or None)
+def _stored(entry: Entry) -> bytes:
+    return _ABOUT.pack(entry.size_bytes, entry.version, entry.used, entry.expires_us or 0) + (entry.value or b"")
 
 
-def _about(entry: Entry) -> bytes:
-    return _ABOUT.pack(entry.size_bytes, entry.version, entry.used, entry.expires_us or 0)
-
-
-def _content(session: Session, checkpoint: StoredCheckpoint, history: dict[bytes, bytes]) -> Entries:
-    """Return the entries that a checkpoint contains, of a session that is whole."""
-    content: Entries = {VARIABLE: {}, TASK: {}, NOTE: {}}
-    for kind, entries in session.entries.items():
-        for name, entry in entries.items():
-            if entry.size_bytes and entry.version <= checkpoint.stamp and _live_at(entry, checkpoint.at_us):
-                content[kind][name] = entry
+def _earlier(checkpoint: StoredCheckpoint, history: dict[bytes, bytes]) -> Iterator[tuple[int, str, Entry]]:
+    """Yield the earlier versions of entries that were valid beyond a checkpoint."""
     for field, stored in history.items():
-        kind, version, valid_until, name = int(field[:1]), int(field[1:21]), int(field[21:41]), field[41:].decode()
-        entry = _entry(stored[: _ABOUT.size], stored[_ABOUT.size :])
-        if version <= checkpoint.stamp < valid_until and _live_at(entry, checkpoint.at_us):
-            content[kind][name] = entry
-    return content
-
-
-def _live_at(entry: Entry, at_us: int) -> bool:
-    return entry.expires_us is None or entry.expires_us > at_us
-
-
-def _checkpoint(checkpoint_id: str, text: bytes) -> StoredCheckpoint:
-    stamp, label, at_us, *counts = json.loads(text)
-    created_at = _EPOCH + timedelta(microseconds=at_us)
-    return StoredCheckpoint(calls.CheckpointInfo(checkpoint_id, label, created_at, *counts), stamp, at_us)
+        if int(field[1:21]) <= checkpoint.stamp < int(field[21:41]):
+            yield int(field[:1]), field[41:].decode(), _entry(stored)
 
 
 def _head_command(head: Head) -> Command:
@@ -336,33 +280,20 @@ def _entry_commands(work: Work) -> list[Command]:
         before = work.session.entries[kind][name]
         commands.append(("KEEP", "", _field(kind, name), _copy(kind, name, before.version, until)))
     for kind, name, entry, until in changes.history:
-        stored = _about(entry) + (entry.value or b"")
-        commands.append(("HSET", ":history", _copy(kind, name, entry.version, until), stored))
+        commands.append(("HSET", ":history", _copy(kind, name, entry.version, until), _stored(entry)))
     oldest_us = work.now_us - DELETED_KNOWN_US
     forgotten = [_field(VARIABLE, name) for name, stamp in work.session.deleted.items() if stamp <= oldest_us]
     removed = [_field(NOTE, name) for name in changes.drops]
     commands += [("HDEL", ":entries", *some) for some in _portions([*forgotten, *removed])]
     commands += [("ZREM", ":notes", *some) for some in _portions(changes.drops)]
-    removed += [_field(kind, name) for kind, name, entry in changes.puts if entry.value is None]
-    commands += [("HDEL", ":values", *some) for some in _portions(removed)]
-    about: list[Argument] = []
-    values: list[Argument] = []
-    for kind, name, entry in changes.puts:
-        about += _field(kind, name), _about(entry)
-        if entry.value is not None:
-            values += _field(kind, name), entry.value
-        if kind == NOTE:
-            commands.append(("ZADD", ":notes", int(name), name))
+    commands += [("ZADD", ":notes", int(name), name) for kind, name, _ in changes.puts if kind == NOTE]
+    puts = [text for kind, name, entry in changes.puts for text in (_field(kind, name), _stored(entry))]
+    commands += [("HSET", ":entries", *some) for some in _portions(puts)]
     for name, _ in changes.uses:
-        about += _field(VARIABLE, name), _about(work.changed[VARIABLE][name])
-    commands += [("HSET", ":entries", *some) for some in _portions(about)]
-    commands += [("HSET", ":values", *some) for some in _portions(values)]
+        about = _stored(work.changed[VARIABLE][name]._replace(value=None))
+        commands.append(("USE", ":entries", _field(VARIABLE, name), about))
     for checkpoint in changes.created:
-        info = checkpoint.info
-        text = json.dumps(
-            [checkpoint.stamp, info.label, checkpoint.at_us, info.keys, info.scratchpad_entries, info.size_bytes]
-        )
-        commands.append(("HSET", ":checkpoints", info.checkpoint_id, text))
+        commands.append(("HSET", ":checkpoints", checkpoint.columns[0], json.dumps(checkpoint.columns)))
     if changes.removed:
         commands.append(("HDEL", ":checkpoints", *changes.removed))
         commands.append(("PRUNE", ":history", *(f"{one.stamp:020}" for one in work.checkpoints)))
@@ -424,3 +355,62 @@ def _named(text: str) -> str:
 
 #: The arguments of the script that removes a session. Its first result is whether the session was there.
 ENDING: list[Argument] = ["", "", "", "", "", *_flat(("DEL", suffix) for suffix in ("", *_SUFFIXES))]
+
+
+#: Errors by the name of their class in redis-py, whichever of its versions has it.
+_REFUSED_LOGINS = {"AuthenticationError", "AuthorizationError", "AuthenticationWrongNumberOfArgsError"}
+_AWAY = {
+    *("ConnectionError", "TimeoutError", "BusyLoadingError", "MaxConnectionsError", "ReadOnlyError"),
+    *("ClusterError", "ClusterDownError", "MasterDownError", "TryAgainError", "SlotNotCoveredError"),
+    "RedisClusterException",
+}
+
+#: Errors by the first word of their message.
+_AWAY_WORDS = (
+    *("LOADING", "READONLY", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "UNBLOCKED"),
+    *("MOVED", "ASK"),
+)
+_LOGIN_WORDS = ("WRONGPASS", "NOAUTH")
+
+
+def failure(error: Exception, where: str) -> LocusMySQLError:
+    """Return the error to raise for an error of redis-py or of the network.
+
+    Args:
+        error: The error that was raised.
+        where: The address of the Redis server, without secrets.
+    """
+    names = {kind.__name__ for kind in type(error).__mro__}
+    words = " ".join(str(error).split()) or type(error).__name__
+    if names & _REFUSED_LOGINS or words.startswith(_LOGIN_WORDS):
+        return AuthenticationFailed(f"Redis at {where} refused the login: {words}. Check user and password.")
+    if "NoPermissionError" in names or "NOPERM" in words:
+        return PrivilegeMissing(
+            f"Redis at {where} refused a command: {words}. Working memory needs EVALSHA, EVAL, SCAN (to forget a "
+            "tenant), and the commands on "
+            "strings, hashes, sorted sets, lists and keys, on all keys with its prefix."
+        )
+    if "OutOfMemoryError" in names or "OOM command not allowed" in words:
+        return SetupError(
+            f"Redis at {where} has no memory left (maxmemory), so nothing was written. Raise maxmemory, or end "
+            "sessions that are not needed. Keep maxmemory-policy at noeviction: others drop sessions, or parts of them."
+        )
+    if "unknown command" in words.lower():
+        return SetupError(
+            f"Redis at {where} lacks a command: {words}. Working memory needs Redis 6.2 or later, or Valkey."
+        )
+    if "WRONGTYPE" in words:
+        return LocusMySQLError(
+            f"Redis at {where} has keys of another program under the names of a session's keys: {words}. Choose "
+            "another prefix."
+        )
+    away = names & _AWAY or isinstance(error, OSError | TimeoutError) or words.startswith(_AWAY_WORDS)
+    if away or "-READONLY" in words:  # as Redis 6.2 reports failures within a script
+        return Unavailable(
+            f"Redis at {where} did not answer as it should: {words}. Whether the call was carried out is not known. "
+            "Check that it is running and can be reached, and try again."
+        )
+    return LocusMySQLError(
+        f"Redis at {where} failed: {words}. Check the log of Redis; if the cause is not clear, report it with the "
+        "version of Redis."
+    )

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from ....engine.logs import WORKING, loggable
 from ....errors import CapacityExceeded, LocusMySQLError, ReadOnlyServer, Unavailable, UsageError
@@ -27,32 +27,24 @@ OUTAGES: Final = (Unavailable, TimeoutError, ConnectionError, ReadOnlyServer)
 REPLAY_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
-    """Send a call to a storage. The generator is sent the reply, or the storage's error is raised in it."""
+class Ask(NamedTuple):
+    """Call a method of a storage. The generator is sent its result, or the storage's error is raised in it.
+
+    Args:
+        storage: The storage.
+        argument: The method's argument: a call, the limit of a sweep, or a tenant.
+        timeout_s: How long to wait for an answer; None: the storage has its own limit.
+        method: The method, without the suffix of blocking ones.
+    """
 
     storage: Literal["primary", "fallback"]
-    call: calls.Call
-    timeout_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Acquire:
-    """Wait until the lock is held."""
-
-    lock: FairLock
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Remove sessions from a storage by one of its methods. The generator is sent their number."""
-
-    storage: Literal["primary", "fallback"]
-    method: Literal["sweep", "forget_tenant"]
     argument: Any
+    timeout_s: float | None = None
+    method: Literal["execute", "sweep", "forget_tenant"] = "execute"
 
 
-Step: TypeAlias = Execute | Acquire | Remove
+#: A step of a generator: ask a storage, or wait until a lock is held.
+Step: TypeAlias = Ask | FairLock
 StepGenerator: TypeAlias = Generator[Step, Any, T]
 
 
@@ -91,7 +83,7 @@ class Replayer:
         for state in list(self.offline.values()):
             if not (yield from self.admitted(state.address, at_once=True)):
                 break
-            yield Acquire(state.lock)
+            yield state.lock
             try:
                 if state.offline and not (yield from self.replay(state)):
                     break
@@ -116,7 +108,7 @@ class Replayer:
         answered = None
         try:
             probe = calls.Call("probe", address, (calls.Read(()),))
-            yield Execute("primary", probe, self.settings.timeout_s)
+            yield Ask("primary", probe, self.settings.timeout_s)
             answered = True
         except OUTAGES:
             answered = False
@@ -226,7 +218,7 @@ class Replayer:
         if state.fallback_stamp:  # it would be outdated in the next outage, unless others use it
             end = calls.Call("discard", state.address, (calls.End(),), token=os.urandom(16))
             with contextlib.suppress(calls.StampMoved, *OUTAGES):
-                yield Execute("fallback", replace(end, if_stamp=state.fallback_stamp))
+                yield Ask("fallback", replace(end, if_stamp=state.fallback_stamp))
         if stamp:
             self.mirror.restamp(state.address, stamp, lost_keys)
             state.seen = stamp
@@ -246,7 +238,7 @@ class Replayer:
     def _check_session(self, state: SessionState, lost: list[str]) -> StepGenerator[None]:
         """Report once if the primary no longer has the session."""
         ask = calls.Call("replay", state.address, (calls.Read(()),))
-        reply: calls.Reply = yield Execute("primary", ask, self.settings.timeout_s)
+        reply: calls.Reply = yield Ask("primary", ask, self.settings.timeout_s)
         if not reply.stamp and state.seen and not state.loss_reported:
             state.loss_reported = True
             lost.append("the session had ended or expired meanwhile; the writes since then begin a new session")
@@ -259,7 +251,7 @@ class Replayer:
         last = cast(calls.Call, state.last_write)
         call = calls.Call("replay", state.address, commands, last.limits, last.ttl_us, token=part.token, stamped=True)
         try:
-            reply: calls.Reply = yield Execute("primary", call, max(REPLAY_S, self.settings.timeout_s))
+            reply: calls.Reply = yield Ask("primary", call, max(REPLAY_S, self.settings.timeout_s))
         except UsageError as refused:
             self._refused(state, part, refused, lost)
             return 0

@@ -10,7 +10,8 @@ import pytest
 
 from locus_mysql.errors import ThreadExists
 
-from ...conftest import EACH_WAY, ONE_OF_EACH
+from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
+from ...proxy import WireProxy
 from .conftest import OpenSaver
 from .turns import ids, put_turns, put_turns_after, state_of
 
@@ -46,11 +47,10 @@ async def test_pruning_keeps_the_newest_of_each_namespace(
     await saver.put_writes(thread_id="thread", checkpoint_id="c3", task_id="t", writes=[("x", 1)])
     assert await saver.prune(thread_id="thread", keep=5, checkpoint_ns="child") == 1
     assert await saver.prune(thread_id="thread", keep=3) == 17 + 2
-    assert await ids(other, thread_id="thread") == ["c20", "c19", "c18"]
+    assert await ids(other, thread_id="thread", checkpoint_ns="default") == ["c20", "c19", "c18"]
     assert await ids(other, thread_id="thread", checkpoint_ns="child") == ["c6", "c5", "c4"]
-    assert [one["checkpoint"] for one in await other.list_checkpoints(thread_id="thread")] == [
-        state_of(20), state_of(19), state_of(18)
-    ]  # fmt: skip
+    found = await other.list_checkpoints(thread_id="thread", checkpoint_ns="default")
+    assert [one["checkpoint"] for one in found] == [state_of(20), state_of(19), state_of(18)]
     assert await other.get_writes(thread_id="thread", checkpoint_id="c3") == []
     assert await saver.prune(thread_id="thread", keep=3) == 0
     await saver.prune(thread_id="thread")
@@ -58,6 +58,35 @@ async def test_pruning_keeps_the_newest_of_each_namespace(
     assert 1 < parts <= 8, "parts that nothing needs are kept"
     await put_turns_after(saver, 20, 30)
     assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(30)
+
+
+@each_way
+async def test_a_save_removes_what_is_beyond_the_number_to_keep(
+    open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str, run_sql: RunSQL, database: str
+) -> None:
+    config = through_proxy(keep_checkpoints=3)
+    saver, other = open_saver(side, config=config), open_saver(side, config=config)
+    await put_turns(saver, 5, ns="child")
+    await put_turns(saver, 9)
+    with proxy.counting() as count:
+        await put_turns_after(saver, 9, 10)
+    assert count.round_trips == 1
+    proxy.drop_after_send()
+    await put_turns_after(saver, 10, 11)
+    await other.get(thread_id="thread")
+    await put_turns_after(saver, 11, 12)
+    await put_turns_after(other, 12, 13)  # what it has loaded is outdated
+    await put_turns_after(saver, 13, 14)
+    for reader in (saver, other, open_saver(side)):
+        found = await reader.list_checkpoints(thread_id="thread", checkpoint_ns="default")
+        assert [one["checkpoint_id"] for one in found] == ["c14", "c13", "c12"]
+        assert [one["checkpoint"] for one in found] == [state_of(14), state_of(13), state_of(12)]
+        assert await ids(reader, thread_id="thread", checkpoint_ns="child") == ["c5", "c4", "c3"]
+        found = await reader.list_checkpoints(thread_id="thread")
+        assert [one["checkpoint_ns"] for one in found] == ["default"] * 3 + ["child"] * 3
+        assert await ids(reader, thread_id="thread", before="c13") == ["c12", "c5", "c4", "c3"]
+        assert await ids(reader, thread_id="thread", before="c13", checkpoint_ns="child") == []
+    assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_checkpoints") == ((6,),)
 
 
 @each_way

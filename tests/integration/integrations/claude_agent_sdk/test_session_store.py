@@ -22,7 +22,6 @@ from claude_agent_sdk import (
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from locus_mysql import MySQLConfig
-from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 
@@ -91,24 +90,6 @@ async def test_the_summary_is_that_of_the_store_in_memory(make_store: Make) -> N
     (theirs,) = await reference.list_session_summaries("project")
     assert mine["data"] == theirs["data"]
     assert [{"session_id": "session", "mtime": mine["mtime"]}] == await store.list_sessions("project")
-
-
-async def test_keys_that_differ_are_kept_apart(make_store: Make) -> None:
-    store = make_store()
-    keys: list[Any] = [
-        {"project_key": project, "session_id": session}
-        for project, session in (("a", "b/c"), ("a/b", "c"), ("A", "b/c"), ("a ", "b/c"), ("", "é"), ("", "e\u0301"))
-    ]
-    keys += [{**keys[0], "subpath": subpath} for subpath in ("subagents/agent-1", "subagents", "%")]
-    for number, key in enumerate(keys):
-        await store.append(key, [{"type": "n", "n": number}])  # type: ignore[typeddict-unknown-key]
-    for number, key in enumerate(keys):
-        assert await store.load(key) == [{"type": "n", "n": number}]
-    assert sorted(await store.list_subkeys(keys[0])) == ["%", "subagents", "subagents/agent-1"]
-    assert await make_store(tenant="acme").load(keys[0]) is None
-    for bad in ({**KEY, "subpath": ""}, {**KEY, "session_id": ""}, {**KEY, "session_id": "\0"}):
-        with pytest.raises(InvalidInput):
-            await store.append(bad, [said("user", "x")])
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector"])

@@ -386,6 +386,33 @@ async def test_a_pruned_graph_with_a_delta_channel_goes_on_like_its_twin(
     assert len(states[0]["log"]) == 8
 
 
+@each_way
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("keep", [1, 3])
+async def test_graphs_on_a_saver_that_keeps_few_checkpoints_go_on_like_their_twins(
+    open_saver: OpenSaver, side: str, durability: str, keep: int
+) -> None:
+    savers = [open_saver(side, keep_checkpoints=keep), open_saver(side, tenant="twin")]
+    deltas = StateGraph(Deltas)
+    deltas.add_node("count", lambda state: {"log": [f"after {len(state['log'])}"]})
+    deltas.add_edge(START, "count")
+    for turn in range(4):
+        found = []
+        for saver in savers:
+            nested, flat = calling(saver, asks=True), deltas.compile(checkpointer=saver)
+            await invoke(nested, side, {"log": ["in"]}, config_of(), durability=durability)
+            answered = await invoke(nested, side, Command(resume=f"yes {turn}"), config_of(), durability=durability)
+            flat_config = config_of(thread_id="flat")
+            grown = await invoke(flat, side, {"log": [f"turn {turn}"]}, flat_config, durability=durability)
+            found.append((answered, grown, (await flat.aget_state(flat_config)).values))
+        assert found[0] == found[1]
+    for thread_id in ("thread", "flat"):
+        for ns in ("", "memory"):
+            assert len(await ids(savers[0], config_of(ns, thread_id=thread_id))) <= keep
+    assert len(await ids(savers[0], config_of())) == min(keep, len(await ids(savers[1], config_of())))
+    assert keep > 1 or await namespaces(savers[0], "thread") == {"", "memory"}
+
+
 @one_of_each
 async def test_calls_go_only_with_a_checkpoint_that_was_stored(
     open_saver: OpenSaver, vacuum: Vacuum, side: str

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 from collections.abc import Callable
 from itertools import chain
 from typing import Annotated, Any
@@ -20,7 +19,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
+from langgraph.checkpoint.serde.types import TASKS
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
@@ -73,26 +72,6 @@ async def test_versions_that_collide_never_mix_up_values(open_saver: OpenSaver, 
     for reader in (saver, other):
         for config, name in zip(branches, ("left", "right"), strict=True):
             assert (await reader.aget_tuple(config)).checkpoint["channel_values"]["log"][-1] == name
-
-
-@each_way
-async def test_writes_are_kept_once_and_special_ones_replaced(open_saver: OpenSaver, side: str) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    stored = await saver.aput(CONFIG, checkpoint({}), {}, {})
-    await saver.aput_writes(stored, [("a", 1), ("b", 2)], "task", "path")
-    await other.aput_writes(stored, [("a", "again"), ("b", "again"), ("c", 3)], "task", "path")
-    await saver.aput_writes(stored, [(ERROR, "first")], "task")
-    await saver.aput_writes(stored, [(INTERRUPT, "i"), (RESUME, ["r"])], "task")
-    await other.aput_writes(stored, [(ERROR, "second")], "task")
-    for reader in (saver, other):
-        found = (await reader.aget_tuple(stored)).pending_writes
-        assert sorted(found, key=str) == sorted(
-            [
-                ("task", "a", 1), ("task", "b", 2), ("task", "c", 3),
-                ("task", ERROR, "second"), ("task", INTERRUPT, "i"), ("task", RESUME, ["r"]),
-            ],
-            key=str,
-        )  # fmt: skip
 
 
 @one_of_each
@@ -202,23 +181,6 @@ async def test_all_threads_are_listed_and_long_histories_in_pages(open_saver: Op
     assert all(one.checkpoint["channel_values"]["x"][1] == one.metadata["step"] for one in found)
     assert len(await listed(saver, None, limit=150)) == 150
     assert len(await listed(saver, None, filter={"step": 2})) == 2
-
-
-@one_of_each
-async def test_namespaces_may_be_of_any_length(open_saver: OpenSaver, side: str) -> None:
-    saver = open_saver(side)
-    long = "|".join(f"node{number}:{'x' * 36}" for number in range(500))
-    for number, ns in enumerate((long, long + "y", "")):
-        config: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": ns}}
-        stored = await saver.aput(config, checkpoint({"n": number}), {}, {"n": 1})
-        await saver.aput_writes(stored, [("n", number)], "task", long)
-    for number, ns in enumerate((long, long + "y", "")):
-        config = {"configurable": {"thread_id": "thread", "checkpoint_ns": ns}}
-        found = await saver.aget_tuple(config)
-        assert found.checkpoint["channel_values"] == {"n": number}
-        assert found.pending_writes == [("task", "n", number)]
-        assert found.config["configurable"]["checkpoint_ns"] == ns
-    assert len(await listed(saver, {"configurable": {"thread_id": "thread"}})) == 3
 
 
 # Channels that are stored as their writes
@@ -384,20 +346,6 @@ async def test_savers_come_from_a_connection_string_and_make_their_tables(
 
 
 @one_of_each
-async def test_threads_are_apart_by_tenant(open_saver: OpenSaver, side: str) -> None:
-    acme, umbra = open_saver(side, tenant="acme"), open_saver(side, tenant="umbra")
-    await acme.aput(CONFIG, checkpoint({"a": 1}), {"run_id": "run"}, {"a": 1})
-    assert await umbra.aget_tuple(CONFIG) is None
-    assert await listed(umbra, None) == []
-    await umbra.adelete_for_runs(["run"])
-    await umbra.aprune(["thread"], strategy="delete")
-    await umbra.adelete_thread("thread")
-    assert (await acme.aget_tuple(CONFIG)) is not None
-    with acme.tenant("umbra"):
-        assert await acme.aget_tuple(CONFIG) is None
-
-
-@one_of_each
 async def test_errors_of_wrong_calls_explain_what_to_do(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     await saver.aput(CONFIG, checkpoint({"a": 1}), {}, {"a": 1})
@@ -463,25 +411,3 @@ async def test_a_process_killed_between_writes_and_checkpoint_loses_nothing(
         found = await asyncio.to_thread(graph.invoke, None, CONFIG)
     assert found["log"] == ["step0", "step1", "step2", "step3"]
     assert "ran step1" not in runs, "its writes were stored, so it need not run again"
-
-
-def test_one_saver_serves_many_threads(make_config: MakeConfig) -> None:
-    failures: list[BaseException] = []
-    with MySQLSaver(make_config(driver="pymysql", pool_size=4)) as saver:
-        graph = chat().compile(checkpointer=saver)
-
-        def converse(number: int) -> None:
-            try:
-                for turn in range(3):
-                    config: Any = {"configurable": {"thread_id": f"thread {number}"}}
-                    found = graph.invoke({"messages": [HumanMessage(f"{number}/{turn}")]}, config)
-                assert [m.content for m in found["messages"]][::2] == [f"{number}/{turn}" for turn in range(3)]
-            except BaseException as error:
-                failures.append(error)
-
-        threads = [threading.Thread(target=converse, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-    assert failures == []

@@ -28,7 +28,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from locus_mysql.errors import ConfigError, CorruptCheckpoint, InvalidInput
+from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
 from locus_mysql.memory import HashingEmbedder
 
@@ -102,18 +102,6 @@ def store(make_store: Make) -> Any:
     return make_store()
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_items_that_were_put_are_found(store: Any) -> None:
-    await store.setup()
-    await store.aput(("users", "ada"), "k", {"a": [1, None, "ü"]})
-    item = await store.aget(("users", "ada"), "k")
-    assert (item.namespace, item.key, item.value) == (("users", "ada"), "k", {"a": [1, None, "ü"]})
-    assert item.created_at == item.updated_at
-    assert [found.key for found in await store.asearch(("users",))] == ["k"]
-    await store.adelete(("users", "ada"), "k")
-    assert await store.aget(("users", "ada"), "k") is None
-
-
 @pytest.mark.kept_tables
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_setup_creates_the_tables(store: Any, sql: Any) -> None:  # noqa: F811 - a fixture
@@ -171,18 +159,6 @@ async def test_a_batch_with_an_operation_that_is_refused_does_nothing(store: Any
     assert await store.asearch(()) == []
 
 
-async def test_siblings_never_leak(store: Any) -> None:
-    names = [("foo",), ("foobar",), ("f_o",), ("f%o",), ("Foo",), ("fóo",), ("foo", "bar"), ("fo", "obar")]
-    for namespace in names:
-        await store.aput(namespace, "k", {"of": "/".join(namespace)})
-    for namespace in names:
-        found = await store.asearch(namespace, limit=100)
-        assert {item.namespace for item in found} == {ns for ns in names if ns[: len(namespace)] == namespace}
-        assert await store.alist_namespaces(prefix=namespace) == [
-            ns for ns in sorted(names) if ns[: len(namespace)] == namespace
-        ]
-
-
 async def test_namespaces_are_listed_as_in_memory(store: Any) -> None:
     memory = InMemoryStore()
     names = [("a", "b", "c"), ("a", "b", "d"), ("a", "x", "c"), ("b", "b", "c"), ("a",), ("users", "1", "prefs")]
@@ -202,40 +178,6 @@ async def test_namespaces_are_listed_as_in_memory(store: Any) -> None:
         {"prefix": ("zzz",)},
     ):
         assert await store.alist_namespaces(**options) == memory.list_namespaces(**options), options
-
-
-async def test_filters_are_those_of_the_store_in_memory(store: Any) -> None:
-    memory = InMemoryStore()
-    for n, value in enumerate([1, 9, 10, 2.5, -1]):
-        await store.aput(("d",), str(n), {"n": value, "s": {"deep": [value]}, "color": "red" if n % 2 else "blue"})
-        memory.put(("d",), str(n), {"n": value, "s": {"deep": [value]}, "color": "red" if n % 2 else "blue"})
-    for filter in (
-        {"n": 10},
-        {"n": {"$gt": 2}},
-        {"n": {"$gte": 9, "$lt": 10}},
-        {"n": {"$lte": 2.5}},
-        {"n": {"$ne": 9}},
-        {"n": {"$eq": 2.5}},
-        {"color": "red"},
-        {"color": "red", "n": {"$lt": 5}},
-        {"s": {"deep": [10]}},
-        {"none": None},
-        {"none": 1},
-        {"n": {"$lt": math.inf}},
-        {"n": {"$lte": math.inf, "$gt": 2}},
-        {"n": {"$gt": -math.inf, "$ne": 9}},
-        {"n": {"$gte": math.inf}},
-        {"n": {"$lt": -math.inf}},
-        {"n": {"$gt": math.nan}},
-        {"n": {"$eq": math.nan}},
-        {"n": {"$ne": math.nan}},
-        {"n": {"$ne": math.inf, "$lt": 9}},
-        {"n": math.inf},
-        {"s": {"deep": -math.inf}},
-    ):
-        found = await store.asearch(("d",), filter=filter, limit=50)
-        assert {item.key for item in found} == {item.key for item in memory.search(("d",), filter=filter, limit=50)}
-        assert all(item.score is None for item in found)
 
 
 def random_value(chosen: random.Random, depth: int) -> Any:
@@ -307,23 +249,6 @@ async def test_times_and_tuples_are_embedded_as_they_are_stored(make_store: Make
     await store.aput(("d",), "k", {"who": ("zoe",), "at": date(2026, 1, 2)})
     await store.aput(("d",), "l", {"who": ["abc"]})
     assert [item.key for item in await store.asearch(("d",), query="zoe")] == ["k", "l"]
-
-
-@pytest.mark.parametrize("text", ["{no json", "", '{"a": 1e999}'])
-async def test_an_item_that_is_no_json_breaks_no_search_and_is_named_itself(store: Any, sql: Any, text: str) -> None:  # noqa: F811
-    await store.abatch([PutOp(("n",), str(n), {"a": n, "kind": "x"}) for n in range(3)])
-    sql("UPDATE locus_memory_items SET value = %s WHERE item_key = '1'", text)
-    asked = [SearchOp(("n",), filter={"a": 0}), SearchOp(("n",), filter={"kind": "x"}), SearchOp(("n",))]
-    one, *searches = await store.abatch([GetOp(("n",), "0"), *asked])
-    assert one.value["a"] == 0
-    assert [[item.key for item in found if item.key != "1"] for found in searches] == [["0"], ["0", "2"], ["0", "2"]]
-    if not text.startswith('{"'):  # Python reads this number as infinity
-        with pytest.raises(
-            CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read back: its bytes were changed"
-        ):
-            await store.abatch([GetOp(("n",), "0"), GetOp(("n",), "1")])
-    await store.abatch([PutOp(("n",), "1", {"a": 1})])
-    assert [item.key for item in await store.asearch(("n",), filter={"a": 1})] == ["1"]
 
 
 async def test_infinities_and_nan_in_filters_compare_with_numbers_only(store: Any) -> None:
@@ -419,41 +344,6 @@ async def test_without_an_index_items_with_a_word_of_the_query_come_first(store:
     pages = [await store.asearch(("d",), query="tea", limit=1, offset=start) for start in range(4)]
     assert [item.key for page in pages for item in page] == ["a", "c", "b"]
     assert [item.key for item in await store.asearch(("d",), query="nothing of that")] == ["c", "b", "a"]
-
-
-async def test_items_expire_and_reading_refreshes_them(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
-    store = make_store(ttl={"default_ttl": 10, "refresh_on_read": True})
-    await store.aput(("d",), "k", {"n": 1})
-    await store.aput(("d",), "forever", {"n": 1}, ttl=None)
-
-    def minutes_left(key: str) -> float | None:
-        ((left,),) = sql(
-            "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), expires_at) / 60 FROM locus_memory_items"
-            " WHERE item_key = %s",
-            key.encode(),
-        )
-        return None if left is None else float(left)
-
-    def age() -> None:
-        sql("UPDATE locus_memory_items SET expires_at = expires_at - INTERVAL 8 MINUTE WHERE item_key = 'k'")
-
-    assert minutes_left("k") == pytest.approx(10, abs=1)
-    assert minutes_left("forever") is None
-    age()
-    await store.aget(("d",), "k", refresh_ttl=False)
-    await store.asearch(("d",), refresh_ttl=False)
-    assert minutes_left("k") == pytest.approx(2, abs=1)
-    await store.aget(("d",), "k")
-    assert minutes_left("k") == pytest.approx(10, abs=1)
-    age()
-    await store.asearch(("d",))
-    assert minutes_left("k") == pytest.approx(10, abs=1)
-    age()
-    age()
-    assert await store.aget(("d",), "k") is None
-    assert [item.key for item in await store.asearch(("d",))] == ["forever"]
-    assert await store.sweep_ttl() == 1
-    assert await store.sweep_ttl() == 0
 
 
 async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture

@@ -49,14 +49,6 @@ class TestContract:
         assert await checkpointer.list_checkpoints("u") == [first]
         assert await checkpointer.vacuum(0) == 2
 
-    async def test_ttl_is_honest(self, make_checkpointer: Callable[..., MySQLCheckpointer], sql: RunSQL) -> None:
-        async with make_checkpointer(ttl_s=600) as checkpointer:
-            await checkpointer.save(a_state("x"), "t")
-            assert await checkpointer.load("t") is not None
-            sql("UPDATE locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
-            assert await checkpointer.load("t") is None
-            assert await checkpointer.vacuum() == 1
-
     async def test_every_method_of_locus_contract_is_implemented(self) -> None:
         for name, member in inspect.getmembers(BaseCheckpointer):
             if name.startswith("_") or not callable(member):

@@ -14,7 +14,6 @@ from locus.rag.embeddings.base import BaseEmbedding, EmbeddingConfig, EmbeddingR
 
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
-from locus_mysql.families.memories import nearest
 
 from ....either_side import AnyStore as AnyMemory
 from ...conftest import MakeConfig
@@ -103,42 +102,6 @@ async def test_the_checkpointer_has_every_capability(make_memory: Make, side: tu
         make_memory(embedder=LetterEmbedding(), dimension=3)
 
 
-async def test_batches_namespaces_and_clearing(memory: Any) -> None:
-    await memory.put_batch([(ADA, "a", 1, None), (("users", "bob"), "b", 2, {"m": 1}), (("x",), "c", 3, None)])
-    assert await memory.get_batch([(ADA, "a"), (("users", "bob"), "b"), (ADA, "none")]) == {
-        (ADA, "a"): 1,
-        (("users", "bob"), "b"): 2,
-    }
-    assert await memory.list_namespaces() == [ADA, ("users", "bob"), ("x",)]
-    assert await memory.list_namespaces(("users",), limit=1) == [ADA]
-    assert await memory.clear_namespace(("users",)) == 0
-    assert await memory.clear_namespace(ADA) == 1
-    assert await memory.list_namespaces(("users",)) == [("users", "bob")]
-    with pytest.raises(InvalidInput):
-        await memory.put_batch([(ADA, "ok", 1, None), (ADA, "bad", float("nan"), None)])
-    assert await memory.list_keys(ADA) == []
-
-
-async def test_items_expire(make_memory: Make, sql: Any) -> None:  # noqa: F811 - a fixture
-    memory = make_memory(ttl_s=60)
-    await memory.put(ADA, "k", 1)
-    await memory.put(ADA, "stays", 1, ttl_s=None)
-    sql("UPDATE locus_memory_items SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND WHERE expires_at IS NOT NULL")
-    assert await memory.list_keys(ADA) == ["stays"]
-    assert not await memory.exists(ADA, "k")
-
-
-async def test_search_is_by_word_without_an_embedder(memory: Any) -> None:
-    await memory.put(ADA, "tea", {"likes": "green tea"})
-    await memory.put(ADA, "cat", {"has": "a cat"})
-    await memory.put(("users", "ada", "deep"), "tea", "green tea")
-    assert [item.key for item in await memory.search(ADA, "green")] == ["tea"]
-    assert [item.key for item in await memory.search(ADA)] == ["cat", "tea"]
-    assert [item.key for item in await memory.search(ADA, "", limit=1)] == ["cat"]
-    found = await memory.search_many([ADA, ("none",), ("users", "ada", "deep")], "tea")
-    assert [[item.namespace for item in items] for items in found] == [[ADA], [], [("users", "ada", "deep")]]
-
-
 async def test_search_is_by_meaning_with_an_embedder(make_memory: Make) -> None:
     embedder = LetterEmbedding()
     memory = make_memory(embedder=embedder)
@@ -149,18 +112,6 @@ async def test_search_is_by_meaning_with_an_embedder(make_memory: Make) -> None:
     assert len(await memory.get_embedding(ADA, "cat")) == 26
     found = await memory.search_many([ADA, ("none",)], "god", limit=1)
     assert [[item.key for item in items] for items in found] == [["dog"], []]
-
-
-async def test_searches_by_kept_codes_are_counted(make_memory: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
-    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
-    memory = make_memory(dimension=2)
-    for n in range(9):
-        await memory.put_with_embedding(ADA, str(n), n, [1.0, float(n)])
-    for hits, misses in ((0, 1), (0, 2), (1, 2)):  # the second search loads the codes
-        await memory.search_by_embedding(ADA, [1.0, 0.0], limit=1)
-        stats = memory.store.database.stats()
-        assert (stats.vector_cache_hits, stats.vector_cache_misses) == (hits, misses)
 
 
 async def test_search_by_embedding(memory: Any) -> None:

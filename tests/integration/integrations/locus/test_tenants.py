@@ -22,17 +22,6 @@ pytestmark = pytest.mark.kept_tables("agents")
 
 
 class TestTenants:
-    async def test_fixed_tenants_share_nothing(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
-        async with make_checkpointer(tenant="a") as a, make_checkpointer(tenant="b") as b:
-            await a.save(a_state("an apple"), "t", metadata={"k": 1})
-            assert await b.load("t") is None
-            assert await b.list_threads() == []
-            assert await b.search("apple") == []
-            assert await b.query_by_metadata("k", 1) == []
-            assert not await b.delete("t")
-            assert await b.forget_tenant() == 0
-            assert await a.exists("t")
-
     async def test_tenant_of_places_each_thread(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
         async with make_checkpointer(tenant_of=lambda thread_id: thread_id.split("/")[0]) as one:
             await one.save(a_state("x"), "acme/1")

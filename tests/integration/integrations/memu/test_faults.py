@@ -9,11 +9,11 @@ import pytest
 
 from locus_mysql.engine import retry
 from locus_mysql.errors import NotFound
-from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
+from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 
 from ...conftest import MakeConfig
 from ...proxy import WireProxy
-from .conftest import ADA, AnyMemu, AnyRecall, Make, UserModel
+from .conftest import ADA, AnyMemu, Make, UserModel
 
 
 @pytest.fixture
@@ -124,61 +124,3 @@ async def test_a_clear_whose_answer_was_lost_returns_the_cleared_records(far: An
     proxy.drop_after_send(2)
     assert await far.memory_item_repo.clear_items(ADA) == {item.id: item}
     assert await far.items.copy() == {}
-
-
-@pytest.fixture
-async def far_recall(make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AsyncIterator[AnyRecall]:
-    """Yield a database with memu-cli's protocol behind the proxy, with existing tables and an open connection."""
-    config = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    recall = AnyRecall((AsyncRecallDatabase if side[1] else RecallDatabase)(config, user_model=UserModel))
-    await recall.load_existing()
-    await recall.recall_files.copy()
-    yield recall
-    await recall.close()
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-async def test_writes_of_memu_cli_whose_answers_are_lost_are_carried_out_once(
-    far_recall: AnyRecall, proxy: WireProxy, arrives: bool
-) -> None:
-    recall, drop = far_recall, proxy.drop_after_send if arrives else proxy.drop_before
-    drop()
-    stub = await recall.file("n", ADA, description="", embedding=[])
-    drop()
-    file = await recall.file("n", ADA, description="d", embedding=[1.0])
-    assert (file.id, file.description, file.embedding) == (stub.id, "d", [1.0])
-    drop()
-    file = await recall.recall_file_repo.update_recall_file(recall_file_id=file.id, content="c")
-    drop()
-    segments = [await recall.segment(file.id, "one", ADA)]
-    drop()
-    segments.append(await recall.segment(file.id, "two", ADA))
-    drop()
-    resource = await recall.resource("u", ADA)
-    assert await recall.recall_file_segment_repo.list_segments() == segments
-    assert await recall.resources.copy() == {resource.id: resource}
-    drop()
-    await recall.recall_file_segment_repo.delete_segment(segments[0].id)
-    drop(2) if arrives else drop()
-    assert await recall.recall_file_segment_repo.delete_segments_for_file(file.id) == segments[1:]
-    drop()
-    await recall.resource_repo.delete_resource(resource.id)
-    drop(2) if arrives else drop()
-    assert await recall.recall_file_repo.clear_recall_files(ADA) == {file.id: file}
-    assert await recall.resources.copy() == await recall.recall_files.copy() == {}
-
-
-async def test_one_call_of_memu_cli_is_one_round_trip(far_recall: AnyRecall, proxy: WireProxy) -> None:
-    file, resource = await far_recall.file("n", ADA), await far_recall.resource("u", ADA)
-    for call, trips in (
-        (far_recall.file("n", ADA), 1),
-        (far_recall.recall_file_repo.update_recall_file(recall_file_id=file.id, content="c"), 1),
-        (far_recall.recall_file_repo.list_recall_files_page(ADA, after=None, limit=5), 1),
-        (far_recall.segment(file.id, "s", ADA), 1),
-        (far_recall.resource_repo.vector_search_resources([1.0, 0.0], 5, ADA), 1),
-        (far_recall.resource_repo.delete_resource(resource.id), 1),
-        (far_recall.recall_file_segment_repo.delete_segments_for_file(file.id), 2),
-    ):
-        with proxy.counting() as count:
-            await call
-        assert count.round_trips == trips

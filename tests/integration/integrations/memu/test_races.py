@@ -12,7 +12,7 @@ import pytest
 
 from locus_mysql import MySQLConfig
 from locus_mysql.engine.operation import Operation
-from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
+from locus_mysql.integrations.memu import MemuDatabase
 
 from ...conftest import MakeConfig
 from ...test_concurrent_writers import PROCESSES
@@ -83,40 +83,6 @@ def test_racing_threads_make_one_category_of_a_name(make_config: MakeConfig, dri
             made = list(threads.map(make, range(WRITERS)))
         assert set.union(*made) == set(memu.categories)
         assert len(memu.categories) == TIMES
-
-
-def commit(config: MySQLConfig, name: str, start: Any) -> None:
-    with RecallDatabase(config, user_model=UserModel) as recall:
-        recall.load_existing()
-        start.wait(DEADLINE_S)
-        for turn in range(TIMES):
-            file = recall.recall_file_repo.get_or_create_recall_file(
-                name=f"file {turn}", description=name if turn % 2 else "", embedding=[1.0], user_data=ADA
-            )
-            recall.recall_file_segment_repo.create_segment(
-                recall_file_id=file.id, text=name, embedding=None, user_data=ADA
-            )
-
-
-def test_eight_processes_make_one_recall_file_of_a_name(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql", **PATIENT)
-    with RecallDatabase(config, user_model=UserModel) as recall:
-        recall.load_existing()
-        start = PROCESSES.Barrier(WRITERS)
-        names = [f"w{number}" for number in range(WRITERS)]
-        processes = [PROCESSES.Process(target=commit, args=(config, name, start)) for name in names]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join(DEADLINE_S)
-        assert [process.exitcode for process in processes] == [0] * WRITERS
-        files = {one.name: one for one in recall.recall_files.values()}
-        assert sorted(files) == [f"file {turn}" for turn in range(TIMES)]
-        assert len(recall.recall_files) == TIMES
-        assert all((one.description in names) == bool(int(name[-1]) % 2) for name, one in files.items())
-        for one in files.values():
-            found = recall.recall_file_segment_repo.list_segments_for_file(one.id)
-            assert sorted(segment.text for segment in found) == names
 
 
 def test_an_item_is_cleared_by_one_of_several(make_config: MakeConfig) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.errors import ConfigError, InvalidInput, NotFound
+from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.memu import RecallDatabase, build_recall_database
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
-from .conftest import ADA, BOB, EACH_WAY, AnyMemu, AnyRecall, Make, side_name
+from .conftest import ADA, BOB, AnyMemu, AnyRecall, Make
 from .test_contract import HOSTILE
 
 #: The database's attributes, with the protocols in memu-cli that they implement.
@@ -22,80 +22,6 @@ PROTOCOLS = {
     "recall_file_repo": "RecallFileRepo",
     "recall_file_segment_repo": "RecallFileSegmentRepo",
 }
-
-
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_the_basic_contract(recall: AnyRecall, make_recall: Make) -> None:
-    file = await recall.file("tastes", ADA, description="what Ada likes")
-    assert (file.name, file.track, file.description, file.embedding, file.content, file.user_id, file.agent_id) == (
-        *("tastes", "memory", "what Ada likes", [1.0], None, "ada", None),
-    )
-    assert file.created_at == file.updated_at
-    assert await recall.file("tastes", ADA, description="another", embedding=[2.0]) == file
-    changed = await recall.recall_file_repo.update_recall_file(recall_file_id=file.id, content="Ada likes tea")
-    assert (changed.content, changed.description, changed.updated_at > file.updated_at) == (
-        *("Ada likes tea", "what Ada likes", True),
-    )
-    tea, coffee = [await recall.segment(file.id, text, ADA) for text in ("tea", "coffee")]
-    resource = await recall.resource("https://x/y", ADA, caption="a page", embedding=[0.5, 0.25])
-    assert (resource.track, resource.caption, resource.user_id) == ("workspace", "a page", "ada")
-    assert "modality" not in resource.model_dump()
-
-    other = make_recall()  # read by another process, without load_existing()
-    assert await other.recall_file_repo.list_recall_files(ADA) == {file.id: changed}
-    assert await other.recall_file_segment_repo.list_segments(ADA) == [tea, coffee]
-    assert await other.recall_file_segment_repo.list_segments_for_file(file.id) == [tea, coffee]
-    assert await other.resource_repo.list_resources({"track": "workspace"}) == {resource.id: resource}
-    for where in (BOB, {"track__in": ["other"]}, {"user_id__in": []}):
-        assert await other.recall_file_repo.list_recall_files(where) == {}
-        assert await other.recall_file_segment_repo.clear_segments(where) == []
-        assert await other.resource_repo.clear_resources(where) == {}
-    assert await other.recall_file_repo.list_recall_files({"user_id": None, "track__in": "memory"}) == {
-        file.id: changed
-    }
-    await other.recall_file_segment_repo.delete_segment(tea.id)
-    await other.recall_file_segment_repo.delete_segment("none")
-    assert await recall.recall_file_segment_repo.delete_segments_for_file(file.id) == [coffee]
-    assert await recall.recall_file_segment_repo.delete_segments_for_file(file.id) == []
-    assert await recall.recall_file_repo.clear_recall_files(ADA) == {file.id: changed}
-    await recall.resource_repo.delete_resource(resource.id)
-    await recall.resource_repo.delete_resource(resource.id)
-    assert await other.resource_repo.list_resources() == {}
-
-
-async def test_files_differ_by_name_track_and_scope(recall: AnyRecall) -> None:
-    made = [
-        await recall.file(name, user, track=track)
-        for name in ("n", "N", "n ")
-        for track in ("memory", "skill")
-        for user in (ADA, BOB, {**ADA, "agent_id": "a"})
-    ]
-    assert len({one.id for one in made}) == len(made) == 18
-    assert set(await recall.recall_file_repo.list_recall_files()) == {one.id for one in made}
-    with pytest.raises(InvalidInput, match=r"another recall file named 'N'.*same track"):
-        await recall.recall_file_repo.update_recall_file(recall_file_id=made[0].id, name="N")
-    assert (await recall.recall_file_repo.update_recall_file(recall_file_id=made[0].id, name="m")).name == "m"
-    with pytest.raises(NotFound):
-        await recall.recall_file_repo.update_recall_file(recall_file_id="none", name="N")
-    with pytest.raises(KeyError):
-        await recall.recall_file_repo.update_recall_file(recall_file_id="none", content="c")
-
-
-async def test_only_what_is_empty_is_filled_in(recall: AnyRecall) -> None:
-    stub = await recall.file("f", ADA, description="", embedding=[])
-    assert (stub.description, stub.embedding) == ("", [])
-    assert await recall.file("f", ADA, description="", embedding=[]) == stub
-    described = await recall.file("f", ADA, description="d", embedding=[])
-    assert (described.description, described.embedding) == ("d", [])
-    assert described.updated_at > stub.updated_at
-    assert await recall.file("f", ADA, description="", embedding=[]) == described
-    embedded = await recall.file("f", ADA, description="e", embedding=[1.0])
-    assert (embedded.description, embedded.embedding) == ("d", [1.0])
-    assert embedded.updated_at > described.updated_at
-    assert await recall.file("f", ADA, description="e", embedding=[2.0]) == embedded
-    cleared = await recall.recall_file_repo.update_recall_file(recall_file_id=stub.id, description="")
-    assert cleared.description == ""
-    assert (await recall.file("f", ADA, description="new", embedding=[3.0])).description == "new"
 
 
 async def test_pages_follow_each_other_in_the_order_of_track_name_and_id(recall: AnyRecall) -> None:
@@ -135,30 +61,6 @@ async def test_pages_follow_each_other_in_the_order_of_track_name_and_id(recall:
             await repo.list_recall_files_page(None, after=None, limit=limit)
 
 
-async def test_a_search_ranks_resources_by_cosine(recall: AnyRecall) -> None:
-    near, far, opposite = [
-        await recall.resource(url, ADA, embedding=embedding)
-        for url, embedding in (("near", [2.0, 0.25]), ("far", [0.0, 1.0]), ("opposite", [-1.0, 0.0]))
-    ]
-    for embedding in (None, [], [1.0, 0.0, 0.0]):
-        await recall.resource("other", ADA, embedding=embedding)
-    await recall.resource("hers not", BOB, embedding=[1.0, 0.0])
-    await recall.resource("chat", ADA, embedding=[1.0, 0.0], track="chat")
-    repo = recall.resource_repo
-    where = {**ADA, "track": "workspace"}
-    found = await repo.vector_search_resources([1.0, 0.0], 5, where=where)
-    assert [id for id, _ in found] == [near.id, far.id, opposite.id]
-    assert [score for _, score in found] == pytest.approx([2 / 4.0625**0.5, 0.0, -1.0], abs=1e-6)
-    assert await repo.vector_search_resources([1.0, 0.0], 1, where) == found[:1]
-    assert len(await repo.vector_search_resources([1.0, 0.0], 100)) == 5
-    for top_k in (0, -3):
-        assert await repo.vector_search_resources([1.0, 0.0], top_k) == []
-    assert await repo.vector_search_resources([], 5) == []
-    assert [score for _, score in await repo.vector_search_resources([0.0, 0.0], 5, where)] == [0.0, 0.0, 0.0]
-    with pytest.raises(InvalidInput):
-        await repo.vector_search_resources([float("nan")], 5)
-
-
 async def test_hostile_texts_are_stored_exactly_or_refused(recall: AnyRecall, make_recall: Make) -> None:
     other = make_recall()
     for text in HOSTILE:
@@ -189,21 +91,6 @@ async def test_hostile_texts_are_stored_exactly_or_refused(recall: AnyRecall, ma
         with pytest.raises(InvalidInput):
             await call()
     assert await other.recall_file_repo.list_recall_files() == files
-
-
-async def test_tenants_are_isolated(recall: AnyRecall, make_recall: Make) -> None:
-    other = make_recall(tenant="other")
-    mine, theirs = [await one.file("n", ADA) for one in (recall, other)]
-    await recall.segment(theirs.id, "s", ADA)
-    assert mine.id != theirs.id
-    assert await other.recall_file_segment_repo.delete_segments_for_file(theirs.id) == []
-    assert await other.recall_file_repo.clear_recall_files() == {theirs.id: theirs}
-    assert await recall.recall_files.copy() == {mine.id: mine}
-    with pytest.raises(NotFound):
-        await other.recall_file_repo.update_recall_file(recall_file_id=mine.id, content="c")
-    with pytest.raises(InvalidInput, match="another tenant"):
-        await other.restore(recall_files=[mine])
-    assert await other.recall_files.copy() == {}
 
 
 async def test_views_answer_from_the_database(recall: AnyRecall, make_recall: Make) -> None:

@@ -123,17 +123,6 @@ async def test_items_that_are_no_json_are_refused_and_nothing_is_written(make_se
             make_session(session_id)
 
 
-async def test_sessions_that_differ_are_kept_apart(make_session: MakeSession) -> None:
-    ids = ("a", "A", "a ", "é", "e\u0301", "%", "a/b", "a/b/c", "..", "'")
-    sessions = [make_session(one) for one in ids] + [make_session("a", tenant="acme")]
-    for number, session in enumerate(sessions):
-        await session.add_items(said(number))
-    for number, session in enumerate(sessions):
-        assert await session.get_items() == said(number)
-    await sessions[0].clear_session()
-    assert [len(await session.get_items()) for session in sessions] == [0] + [1] * len(ids)
-
-
 async def test_each_item_is_popped_once_beside_other_writers(make_session: MakeSession) -> None:
     sessions = [make_session() for _ in range(3)]
     await sessions[0].add_items(said(*range(12)))
@@ -161,16 +150,6 @@ async def test_a_cancelled_write_ends_before_the_cancellation_is_raised(make_ses
         with pytest.raises(asyncio.CancelledError):
             await call
     assert await session.get_items() == said(*range(1, 8))
-
-
-async def test_a_session_is_cleared_whole_and_begins_anew(make_session: MakeSession) -> None:
-    session, other = make_session(), make_session()
-    await session.add_items(said(1, 2))
-    await other.clear_session()
-    assert await session.get_items() == []
-    assert await session.pop_item() is None
-    await session.add_items(said(3))
-    assert await other.get_items() == said(3)
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector"])

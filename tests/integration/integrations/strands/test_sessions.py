@@ -134,27 +134,6 @@ def test_pages_are_those_of_a_list(make_repository: MakeRepository) -> None:
                 assert found == (expected[offset:] if limit is None else expected[offset : offset + limit])
 
 
-def test_hostile_ids_are_kept_apart(make_repository: MakeRepository) -> None:
-    repository = make_repository()
-    hostile = ("a", "A", "a ", "é", "e\u0301", "%", "..", "a/b", "a/agent/b", "agent/a", "'", "\n")
-    for session_id in hostile:
-        filled(repository, session_id, messages=1)
-        for agent_id in hostile[1:]:
-            repository.create_agent(session_id, SessionAgent(agent_id, {"id": agent_id}, {}))
-    for session_id in hostile:
-        for agent_id in hostile[1:]:
-            agent = repository.read_agent(session_id, agent_id)
-            assert agent is not None
-            assert agent.state == {"id": agent_id}
-    repository.delete_session("a")
-    assert [repository.read_session(one) is None for one in hostile] == [True] + [False] * (len(hostile) - 1)
-    assert repository.read_agent("a", "A") is None
-    assert repository.list_messages("a", "a") == []
-    for bad in ("", "\0", "x" * 801, "\ud800"):
-        with pytest.raises(InvalidInput):
-            repository.create_session(Session(bad, SessionType.AGENT))
-
-
 def test_values_are_stored_as_in_a_file_of_json(make_repository: MakeRepository) -> None:
     repository = make_repository()
     filled(repository)

@@ -10,7 +10,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.graphs.operations import GraphOperations
-from locus_mysql.families.working.storages.mysql_operations import WorkingOperations
+from locus_mysql.families.working.storages.mysql import WorkingOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import DefaultUserModel
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from locus_mysql.dialect.statement import Statement
 from locus_mysql.drivers.interface import PacketTooLarge
 from locus_mysql.drivers.wire import literals
-from locus_mysql.drivers.wire.literals import literal, packets
+from locus_mysql.drivers.wire.literals import LARGEST_PART, literal, packets, query
 from locus_mysql.errors import InvalidInput
+
+from .answers import framed
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,11 @@ def test_a_text_with_a_lone_surrogate_is_named_by_its_position_and_not_shown() -
     with pytest.raises(InvalidInput, match="7 characters holds a lone surrogate at position 6") as caught:
         literal("secret\ud800")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 255, 70_000, LARGEST_PART - 2, LARGEST_PART - 1, LARGEST_PART, 2 * LARGEST_PART])
+def test_a_query_is_split_into_packets_and_the_answer_continues_their_numbers(size: int) -> None:
+    statements = b"x" * size
+    command = query(statements)
+    assert command.wire == framed([b"\x03" + statements], number=0)
+    assert command.answer_number == (size + 1) // LARGEST_PART + 1

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire import session
 from locus_mysql.drivers.wire.session import check_server_version, is_read_only, setup
 from locus_mysql.engine.logs import warning_about
 from locus_mysql.errors import UnsupportedServer
@@ -76,3 +78,19 @@ def test_a_session_knows_whether_its_server_takes_writes(row: tuple[Any, ...], r
 def test_a_session_limits_its_reads(options: dict[str, Any], limit_ms: int) -> None:
     (limited,) = [one for one in setup(MySQLConfig(**options)) if "max_execution_time" in one.sql]
     assert f"max_execution_time = {limit_ms}" in limited.sql
+
+
+def test_oceanbase_gets_its_variant() -> None:
+    assert session.variant([Result([("5.7.25-OceanBase-v4.3.5.3", "OceanBase 4.3.5.3")])]) is OCEANBASE
+
+
+def test_an_old_mysql_with_the_same_greeting_is_refused() -> None:
+    with pytest.raises(UnsupportedServer, match=r"5\.7\.25 is too old"):
+        session.variant([Result([("5.7.25", "MySQL Community Server (GPL)")])])
+
+
+def test_a_session_on_oceanbase_limits_every_statement() -> None:
+    config = MySQLConfig(database="app", select_timeout_s=2.5)
+    (limit,) = [one for one in session.setup(config, OCEANBASE) if "ob_query_timeout" in one.sql]
+    assert "@@SESSION.ob_query_timeout = 2500000" in limit.sql
+    assert not any("ob_query_timeout" in one.sql for one in session.setup(config))

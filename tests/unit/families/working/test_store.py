@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,14 +19,13 @@ from locus_mysql.errors import (
     InvalidInput,
     NotFound,
 )
-from locus_mysql.families.working.calls import Address, Call, Limits, Write, WriteTask
-from locus_mysql.families.working.values import canonical_form, encode, variable
+from locus_mysql.families.working.calls import Address, Call, Limits, Variable, Write, WriteTask
+from locus_mysql.families.working.values import canonical_form, encode
 from locus_mysql.runtime.exact_json import encode_json
 from locus_mysql.working import (
     MISSING,
     InMemoryStorage,
     SyncWorkingMemory,
-    TaskState,
     WorkingMemory,
 )
 
@@ -261,17 +258,6 @@ def test_the_error_of_a_driver_without_a_blocking_side_names_the_alternatives() 
         SyncWorkingMemory("session", "mysql://user:password@localhost/app", driver="asyncmy").get("key")
 
 
-def test_a_forked_child_works_even_if_a_thread_of_the_parent_was_in_a_call(storage: InMemoryStorage) -> None:
-    memory = SyncWorkingMemory("session", storage)
-    with memory._operations._lock:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(60)
-            memory.set("key", 1)
-            os._exit(0 if memory.get("key") == 1 else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
 async def test_a_session_is_ended_only_if_asked(storage: InMemoryStorage) -> None:
     async with WorkingMemory("one", storage) as memory:
         await memory.set("key", 1)
@@ -309,22 +295,6 @@ async def test_a_value_is_replaced_only_if_it_is_as_expected(memory: AnyMemory) 
     assert repr(MISSING) == "MISSING"
 
 
-async def test_variables_expire_at_once_for_every_call(memory: AnyMemory, clock: Clock) -> None:
-    await memory.set("short", 1, ttl_seconds=10)
-    await memory.set_many({"a": 1, "b": 2}, ttl_seconds=20)
-    await memory.set("long", 1)
-    assert (await memory.ttl("short"), await memory.ttl("long"), await memory.ttl("none")) == (10, None, None)
-    clock.move(10)
-    assert (await memory.get("short", "gone"), await memory.exists("short")) == ("gone", False)
-    assert await memory.list_keys() == ["a", "b", "long"]
-    assert await memory.increment("short") == 1
-    assert await memory.ttl("short") is None
-    await memory.set("a", 2)
-    clock.move(10)
-    assert await memory.get_all() == {"a": 2, "long": 1, "short": 1}
-    assert not await memory.delete("b")
-
-
 async def test_a_session_lives_for_its_whole_time_after_each_use(
     open_memory: Callable[..., AnyMemory], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,22 +325,6 @@ async def test_a_session_lives_for_its_whole_time_after_each_use(
     assert await memory.get_all() == {}
 
 
-async def test_recently_read_sessions_are_not_evicted(open_memory: Callable[..., AnyMemory]) -> None:
-    memory = open_memory(max_keys=3, on_full="evict")
-    for key in "abc":
-        await memory.set(key, key)
-    assert await memory.get("a") == "a"
-    assert await memory.get_many(["b", "none"]) == {"b": "b"}
-    await memory.set("d", "d")
-    assert await memory.list_keys() == ["a", "b", "d"]
-    await memory.set("e", "e")
-    assert await memory.list_keys() == ["b", "d", "e"]
-    assert await memory.get_all() == {"b": "b", "d": "d", "e": "e"}
-    with pytest.raises(CapacityExceeded, match="max_keys"):
-        await memory.set_many(dict.fromkeys("uvwx"))
-    assert await memory.list_keys() == ["b", "d", "e"]
-
-
 async def test_the_error_of_a_full_session_names_the_limit(open_memory: Callable[..., AnyMemory]) -> None:
     memory = open_memory(
         "full", max_keys=2, max_value_bytes=20, max_session_bytes=40, max_scratchpad_entries=1, max_checkpoints=1
@@ -394,37 +348,6 @@ async def test_the_error_of_a_full_session_names_the_limit(open_memory: Callable
     assert first != second
 
 
-async def test_checkpoints_bring_all_back_and_can_be_undone(memory: AnyMemory, clock: Clock) -> None:
-    task = TaskState(task_id="task", total_steps=2).start()
-    await memory.set("a", 1, ttl_seconds=100)
-    await memory.set("b", [2])
-    await memory.set_task_state(task)
-    await memory.append_scratchpad("one")
-    clock.move(60)
-    checkpoint_id = await memory.create_checkpoint("before")
-    clock.move(30)
-    await memory.set("a", 2)
-    await memory.set("c", 3)
-    await memory.delete("b")
-    await memory.set_task_state(None)
-    await memory.append_scratchpad("two")
-    clock.move(100)
-    undo = await memory.restore_checkpoint(checkpoint_id)
-    assert await memory.get_all() == {"a": 1, "b": [2]}
-    assert await memory.ttl("a") == 40
-    assert (await memory.get_task_state(), await memory.get_scratchpad()) == (task, ["one"])
-    await memory.restore_checkpoint(undo)
-    assert await memory.get_all() == {"a": 2, "c": 3}
-    assert (await memory.get_task_state(), await memory.get_scratchpad()) == (None, ["one", "two"])
-    infos = await memory.list_checkpoints()
-    assert [(info.label, info.keys, info.scratchpad_entries) for info in infos[1:]] == [
-        (f"before restoring {checkpoint_id}", 2, 2),
-        ("before", 2, 1),
-    ]
-    assert await memory.delete_checkpoint(checkpoint_id)
-    assert not await memory.delete_checkpoint(checkpoint_id)
-
-
 async def test_stats_count_stored_data(open_memory: Callable[..., AnyMemory]) -> None:
     memory = open_memory(session_ttl_seconds=80, max_keys=5)
     assert (await memory.stats()).expires_in_s is None
@@ -438,7 +361,7 @@ async def test_stats_count_stored_data(open_memory: Callable[..., AnyMemory]) ->
 
 
 async def test_damaged_data_is_reported(memory: AnyMemory, storage: InMemoryStorage) -> None:
-    damage = (Write((variable("key", b"1"),)), WriteTask(b'{"task_id": ""}'))
+    damage = (Write((Variable("key", b"1"),)), WriteTask(b'{"task_id": ""}'))
     call = Call("damage", Address("default", "session"), damage, Limits(), token=b"x" * 16)
     await storage.execute(call)
     with pytest.raises(CorruptCheckpoint, match="task state of session 'session'"):

@@ -1,4 +1,4 @@
-"""The MySQL storage: the contract of storages, round trips, and housekeeping."""
+"""The MySQL storage: round trips, and housekeeping."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect.sql import SQL
-from locus_mysql.families.working.storages import mysql_operations
-from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working.storages import mysql
 from locus_mysql.records import ledger
 from locus_mysql.working import MISSING, TaskState
-from tests.storage_contract import CHECKS, Check
 
-from ....conftest import MakeConfig
 from ....proxy import WireProxy
 from ...checkpoints.conftest import ALL_SIDES, side_name
 from ..conftest import AnyMemory, Open
@@ -23,19 +20,6 @@ from ..conftest import AnyMemory, Open
 pytestmark = pytest.mark.kept_tables("working")
 
 DEADLINE_S = 120.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-async def test_the_storage_keeps_the_contract(check: Check, make_config: MakeConfig, side: tuple[str, bool]) -> None:
-    storage = MySQLStorage(make_config(driver=side[0]))
-    try:
-        if side[1]:
-            await check.run(storage)
-        else:
-            check.run_blocking(storage)
-    finally:
-        await storage.aclose()
 
 
 @pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
@@ -102,7 +86,7 @@ async def test_expired_sessions_are_removed_whole_in_passing(
     await gone.create_checkpoint()
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     assert await gone.get_all() == {}
-    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
+    monkeypatch.setattr(mysql, "one_in", lambda one_in: True)
     await open_memory("other").set("x", 1)
     rows = {
         table: run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_{table}")[0][0]
@@ -136,7 +120,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
     await memory.create_checkpoint()
     await memory.delete("held")
     run_sql(f"UPDATE {database}.locus_working_entries SET version = version - 4000000000 WHERE value IS NULL")
-    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
+    monkeypatch.setattr(mysql, "one_in", lambda one_in: True)
     await memory.set("x", 1)
     names = run_sql(f"SELECT CONVERT(name USING utf8mb4) FROM {database}.locus_working_entries ORDER BY name")
     assert [row[0] for row in names] == ["x"]
@@ -145,7 +129,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
 async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
     open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
+    monkeypatch.setattr(mysql, "one_in", lambda one_in: True)
     monkeypatch.setattr(ledger, "FORGET_OLD", SQL("DELETE FROM nowhere"))
     memory = open_memory()
     assert await memory.increment("n") == 1
@@ -156,7 +140,7 @@ async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
 async def test_processes_that_write_little_keep_house_too(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql_operations, "HOUSEKEEPING_EVERY", 2)
+    monkeypatch.setattr(mysql, "HOUSEKEEPING_EVERY", 2)
     await open_memory("gone", session_ttl_seconds=3600).set("a", 1)
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     deadline = time.monotonic() + DEADLINE_S

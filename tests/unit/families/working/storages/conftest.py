@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .fallback_client import FallbackClient
+from .frail import FallbackClient
 
 
 @pytest.fixture(params=[False, True], ids=["blocking", "awaited"])

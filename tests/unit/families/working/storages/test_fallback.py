@@ -11,9 +11,9 @@ from locus_mysql.errors import (
 )
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.interface import OutageStatus
+from locus_mysql.working import FallbackStorage, InMemoryStorage, SyncWorkingMemory, TaskState
 
-from .fallback_client import OTHER, FallbackClient, values
-from .frail import HERE, limits, variable
+from .frail import HERE, OTHER, FallbackClient, Frail, limits, values, variable
 
 
 def test_values_used_before_an_outage_are_available_in_it(client: FallbackClient) -> None:
@@ -272,3 +272,33 @@ def test_sessions_without_further_calls_are_replayed_too(client: FallbackClient)
         client.do(calls.ReadTask())
     assert [client.others(calls.ReadNotes(), address=address) for address in addresses] == [([b"1"],)] * 3
     assert client.storage.pending == 0
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["seen before the outage", "begun in it"])
+def test_a_task_state_changed_in_an_outage_persists_after_it(known: bool) -> None:
+    frail = Frail()
+    storage = FallbackStorage(frail, "memory")
+    memory = SyncWorkingMemory("s", storage)
+    if known:
+        memory.set_task_state(TaskState(task_id="t").start().advance())
+        memory.append_scratchpad("a note")
+    frail.away = True
+
+    def change(task: TaskState | None) -> TaskState:
+        return (task or TaskState(task_id="t").start().advance()).advance()
+
+    for steps in (2, 3):
+        changed = memory.update_task_state(change)
+        assert changed is not None
+        assert changed.current_step == steps
+        memory.append_scratchpad("a note")
+    assert memory.stats().degraded
+    frail.away = False
+    assert storage.flush_blocking() == 0
+    after = SyncWorkingMemory("s", frail.kept).get_task_state()
+    assert after == changed
+    changed = memory.update_task_state(change)
+    assert changed is not None
+    assert changed.current_step == 4
+    assert isinstance(storage.fallback, InMemoryStorage)
+    assert not memory.stats().lost

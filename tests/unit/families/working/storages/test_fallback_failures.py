@@ -20,8 +20,7 @@ from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.in_memory import InMemoryStorage
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, WorkingMemory
 
-from .fallback_client import DEADLINE_S, FallbackClient, values
-from .frail import Frail, call, variable
+from .frail import DEADLINE_S, FallbackClient, Frail, call, values, variable
 
 
 def test_writes_beyond_the_queue_limit_are_refused(client: FallbackClient) -> None:
@@ -65,11 +64,13 @@ def test_without_a_fallback_every_kind_of_outage_is_unavailable(client: Fallback
 
 
 def test_without_a_fallback_a_primary_that_hangs_is_unavailable(client: FallbackClient) -> None:
-    client.storage = client.make(client.primary, None, timeout_s=0.05)
+    client.storage = client.make(client.primary, None, timeout_s=0.05, threads=1)
     client.primary.hanging = True
     try:
         with pytest.raises(Unavailable, match=r"timeout_s is 0\.05.*not known"):
             client.do(calls.Append(b"1"))
+        with pytest.raises(Unavailable):  # its only thread still hangs
+            client.do(calls.Append(b"2"))
     finally:
         client.primary.hangs.set()
 

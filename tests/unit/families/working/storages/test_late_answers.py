@@ -12,8 +12,7 @@ from locus_mysql.errors import Unavailable
 from locus_mysql.families.working import calls
 from locus_mysql.working import FallbackStorage
 
-from .fallback_client import values
-from .frail import HERE, Frail, call, variable
+from .frail import HERE, Frail, call, values, variable
 
 DEADLINE_S = 60.0
 

@@ -12,8 +12,7 @@ from locus_mysql.families.working.storages import queued
 from locus_mysql.families.working.storages.breaker import Breaker
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
 
-from .fallback_client import OTHER, FallbackClient, values
-from .frail import HERE, Frail, variable
+from .frail import HERE, OTHER, FallbackClient, Frail, values, variable
 
 
 def test_a_task_change_with_a_lost_answer_is_recognised_as_own() -> None:

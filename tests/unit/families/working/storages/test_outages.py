@@ -1,17 +1,11 @@
-"""The parts of a storage with a fallback: breaker, lock and executor."""
+"""The parts of a storage with a fallback: breaker and lock."""
 
 from __future__ import annotations
-
-import threading
-import time
 
 import pytest
 
 from locus_mysql.families.working.storages.breaker import Admission, Breaker
 from locus_mysql.families.working.storages.fair_lock import FairLock
-from locus_mysql.families.working.storages.timeout_executor import TimeoutExecutor
-
-DEADLINE_S = 60.0
 
 
 class Clock:
@@ -97,37 +91,3 @@ def test_a_lock_skips_waiters_that_no_longer_exist() -> None:
     assert not lock.acquire(lambda: False)
     lock.release()
     assert lock.acquire()
-
-
-def test_an_executor_returns_results_and_errors_and_stops_waiting() -> None:
-    executor = TimeoutExecutor(1)
-    go_on, begun = threading.Event(), threading.Event()
-    assert executor.run(lambda: 5, DEADLINE_S) == 5
-    with pytest.raises(KeyError):
-        executor.run(lambda: {}["a"], DEADLINE_S)
-
-    def hang() -> None:
-        begun.set()
-        go_on.wait(DEADLINE_S)
-
-    with pytest.raises(TimeoutError):
-        executor.run(hang, 0.05)
-    assert begun.wait(DEADLINE_S)
-    done: list[int] = []
-    with pytest.raises(TimeoutError, match=r"0\.05 s"):  # all threads are busy
-        executor.run(lambda: done.append(1), 0.05)
-    go_on.set()
-    assert executor.run(lambda: 6, DEADLINE_S) == 6
-    assert done == []  # its caller had given up
-
-
-def test_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("locus_mysql.families.working.storages.timeout_executor.IDLE_S", 0.01)
-    executor, threads = TimeoutExecutor(4), set[threading.Thread]()
-    for _ in range(3):
-        executor.run(lambda: threads.add(threading.current_thread()), DEADLINE_S)
-    deadline = time.monotonic() + DEADLINE_S
-    while any(thread.is_alive() for thread in threads):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    assert executor.run(lambda: 5, DEADLINE_S) == 5

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from locus_mysql import errors
 from locus_mysql.families.working.calls import Address
-from locus_mysql.families.working.storages.redis_errors import failure
-from locus_mysql.families.working.storages.redis_operations import key_of
+from locus_mysql.families.working.storages.redis_operations import failure, key_of
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 

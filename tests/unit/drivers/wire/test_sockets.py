@@ -9,7 +9,7 @@ from time import monotonic
 import pytest
 
 from locus_mysql.config import Endpoint
-from locus_mysql.drivers.wire.deadlines import BoundedSocket, connect
+from locus_mysql.drivers.wire.sockets import BoundedSocket, connect
 
 LIMIT_S, NEVER_S = 0.2, 3.0
 

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 from base64 import b64decode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +22,15 @@ from locus_mysql.families.registry import find_family
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.runtime.sealing import of_text, sealed_by
 
-from ...either_side import AnyStore
 from ..conftest import EVERY_SIDE, MakeConfig
-from .conftest import KEYS, MARKER, RunSQL, keys
-from .samples import SAMPLES, Sample
+from ..encryption.conftest import KEYS, MARKER, keys
+from .conftest import SIDE, Open
+from .samples import Sample, every_family
+from .test_damage import Tampering, tampering  # noqa: F401 - a fixture
 
 Places = Callable[..., list[str]]
-Open = Callable[..., AnyStore]
 
-#: A driver of tests that do not depend on it.
-SIDE = "pymysql-sync"
-
-
-@pytest.fixture(params=SAMPLES)
-def sample(request: pytest.FixtureRequest) -> Sample:
-    """Each family."""
-    return SAMPLES[request.param]
-
-
-@pytest.fixture
-async def open_sample(make_config: MakeConfig, sample: Sample) -> AsyncIterator[Open]:
-    """Yield ``open_sample(encryption, side, **options)``: a store of the family."""
-    opened: list[AnyStore] = []
-
-    def open_one(encryption: Encryption | None, side: str = SIDE, **options: Any) -> AnyStore:
-        opened.append(sample.open(make_config(encryption=encryption, compression="none", **options), side))
-        return opened[-1]
-
-    yield open_one
-    for store in opened:
-        await store.close()
+encrypting = every_family(lambda sample: sample.encrypts, kept=False)
 
 
 def columns_of(sample: Sample, config: MySQLConfig) -> list[SealedColumn]:
@@ -60,53 +39,8 @@ def columns_of(sample: Sample, config: MySQLConfig) -> list[SealedColumn]:
     return list(family.encrypted_columns(config))
 
 
-class Tampering:
-    """Changes rows as an attacker with the server's rights would."""
-
-    def __init__(self, run_sql: RunSQL, database: str) -> None:
-        self._run, self._database = run_sql, database
-
-    def rows(self, column: SealedColumn) -> list[dict[str, Any]]:
-        """Return the rows whose column holds something."""
-        names = [name for name in column.columns if name != "base"]
-        found = self._run(f"SELECT {', '.join(names)} FROM {self._database}.`{column.table}`")
-        rows = [dict(zip(names, values, strict=True)) for values in found]
-        for row in rows:
-            if column.owner_table is not None:
-                link = column.owner_table.link
-                (owner,) = self._run(
-                    f"SELECT {', '.join(column.owner)} FROM {self._database}.`{column.owner_table.table}` WHERE "
-                    + " AND ".join(f"{name} = %s" for name in link),
-                    *(row[name] for name in link),
-                )
-                row |= dict(zip(column.owner, owner, strict=True))
-        return [row for row in rows if row[column.column]]
-
-    def put(self, column: SealedColumn, row: dict[str, Any], content: bytes) -> None:
-        """Put bytes into a row."""
-        where = " AND ".join(f"{name} = %s" for name in column.key)
-        key = [row[name] for name in column.key]
-        table = f"{self._database}.`{column.table}`"
-        self._run(f"UPDATE {table} SET {column.column} = %s WHERE {where}", content, *key)
-
-
-@pytest.fixture
-def tampering(run_sql: RunSQL, database: str) -> Tampering:
-    return Tampering(run_sql, database)
-
-
-async def fails(sample: Sample, store: AnyStore, names: tuple[str, ...], error: type[Exception], match: str) -> None:
-    """Check that reading at least one of some names fails like this, and that no other error occurs."""
-    caught = []
-    for name in names:
-        try:
-            await sample.read(store, name)
-        except error as one:
-            caught.append(str(one))
-    assert any(match in one for one in caught), caught
-
-
 @pytest.mark.parametrize("side", EVERY_SIDE)
+@encrypting
 async def test_content_is_returned_equal_and_no_column_holds_clear_text(
     sample: Sample, open_sample: Open, columns_with: Places, side: str
 ) -> None:
@@ -118,6 +52,7 @@ async def test_content_is_returned_equal_and_no_column_holds_clear_text(
     assert await sample.read(sealed, "t") == await sample.read(clear, "t")
 
 
+@encrypting
 async def test_every_encrypted_value_is_stored_with_the_active_key(
     sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
 ) -> None:
@@ -131,53 +66,7 @@ async def test_every_encrypted_value_is_stored_with_the_active_key(
     assert {sealed_by(of_text(value) if isinstance(value, str) else value) for value in stored} == {"2026-11"}
 
 
-def index(column: SealedColumn, row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what the bytes of a row are bound to."""
-    identity = column.identity(row) if column.identity else tuple(row[name] for name in column.row)
-    return (row["tenant"], *(row[name] for name in column.owner), *identity)
-
-
-def pairs(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield each row with the next one, and with one half the table away."""
-    for step in {1, len(rows) // 2}:
-        yield from zip(rows, rows[step:] + rows[:step], strict=True)
-
-
-async def test_bytes_in_another_row_do_not_decrypt(
-    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
-) -> None:
-    store = open_sample(keys(), cache_bytes=0)
-    for name in ("t", "u"):
-        await sample.fill(store, name)
-    checked = 0
-    for column in columns_of(sample, make_config()):
-        rows = tampering.rows(column)
-        for target, other in pairs(rows):
-            if index(column, target) == index(column, other):  # an older value of the same place
-                continue
-            tampering.put(column, target, other[column.column])
-            await fails(sample, store, ("t", "u"), DecryptionFailed, "changed, or moved from another row")
-            tampering.put(column, target, target[column.column])
-            checked += 1
-    assert checked >= sample.rows
-    await sample.read(store, "t")
-
-
-async def test_bytes_of_another_tenant_do_not_decrypt(
-    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
-) -> None:
-    stores = {tenant: open_sample(keys(), cache_bytes=0, tenant=tenant) for tenant in ("a", "b")}
-    for store in stores.values():
-        await sample.fill(store, "t")
-    for column in columns_of(sample, make_config()):
-        first, second = ([row for row in tampering.rows(column) if row["tenant"] == tenant] for tenant in ("a", "b"))
-        for target, other in zip(first, second, strict=True):
-            tampering.put(column, target, other[column.column])
-            await fails(sample, stores["a"], ("t",), DecryptionFailed, "changed, or moved from another row")
-            tampering.put(column, target, target[column.column])
-    assert await sample.read(stores["a"], "t") == await sample.read(stores["b"], "t")
-
-
+@encrypting
 async def test_a_program_without_keys_or_without_the_key_names_it(sample: Sample, open_sample: Open) -> None:
     await sample.fill(open_sample(keys("2026-10")), "t")
     with pytest.raises(EncryptionError, match="is encrypted with key '2026-10'; set encryption="):
@@ -189,6 +78,7 @@ async def test_a_program_without_keys_or_without_the_key_names_it(sample: Sample
         await sample.read(open_sample(wrong), "t")
 
 
+@encrypting
 async def test_clear_text_is_refused_until_it_is_encrypted(
     sample: Sample, open_sample: Open, make_config: MakeConfig, columns_with: Places
 ) -> None:
@@ -212,6 +102,7 @@ async def rotated(sample: Sample, config: MySQLConfig, **options: Any) -> Any:
         return found
 
 
+@encrypting
 async def test_a_rotation_killed_in_the_middle_is_finished_by_another(
     sample: Sample, open_sample: Open, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +133,7 @@ async def test_a_rotation_killed_in_the_middle_is_finished_by_another(
     assert await sample.read(only_new, "v") == await sample.read(both, "v")
 
 
+@encrypting
 async def test_a_moved_row_is_reported_by_a_rotation_and_left(
     sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
 ) -> None:
@@ -254,6 +146,7 @@ async def test_a_moved_row_is_reported_by_a_rotation_and_left(
     assert counts.replaced == sum(counts.rows.values()) - 1
 
 
+@encrypting
 async def test_a_function_returns_the_keys(sample: Sample, open_sample: Open) -> None:
     await sample.fill(open_sample(keys("2026-10")), "t")
     asked: list[str] = []
@@ -269,6 +162,7 @@ async def test_a_function_returns_the_keys(sample: Sample, open_sample: Open) ->
         assert sorted(asked) == ["2026-10", "2026-11"]
 
 
+@encrypting
 def test_an_export_needs_the_keys_and_an_import_encrypts(
     sample: Sample, make_config: MakeConfig, columns_with: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,6 +207,7 @@ def test_an_export_needs_the_keys_and_an_import_encrypts(
     assert asyncio.run(read()) == before
 
 
+@encrypting
 async def test_the_inspector_needs_the_keys(sample: Sample, open_sample: Open, make_config: MakeConfig) -> None:
     await sample.fill(open_sample(keys("2026-10")), "t")
     async with Inspector(make_config(encryption=keys())) as inspector:
@@ -322,6 +217,7 @@ async def test_the_inspector_needs_the_keys(sample: Sample, open_sample: Open, m
             await sample.inspect(inspector, "t")
 
 
+@encrypting
 async def test_vacuum_needs_no_keys(sample: Sample, open_sample: Open, make_config: MakeConfig) -> None:
     await sample.fill(open_sample(keys()), "t")
     config = make_config(search=False)
@@ -349,6 +245,7 @@ def keys_from_a_free_loop(asked: list[str]) -> Encryption:
     return Encryption(keys=ask, active="2026-11")
 
 
+@encrypting
 async def test_an_export_fetches_keys_without_stopping_the_event_loop(
     sample: Sample, open_sample: Open, make_config: MakeConfig
 ) -> None:
@@ -364,6 +261,7 @@ async def test_an_export_fetches_keys_without_stopping_the_event_loop(
     assert "2026-10" in asked
 
 
+@encrypting
 async def test_the_inspector_fetches_keys_without_stopping_the_event_loop(
     sample: Sample, open_sample: Open, make_config: MakeConfig
 ) -> None:
@@ -374,6 +272,7 @@ async def test_the_inspector_fetches_keys_without_stopping_the_event_loop(
     assert "2026-10" in asked
 
 
+@encrypting
 async def test_counts_and_growth_need_no_keys(sample: Sample, open_sample: Open, make_config: MakeConfig) -> None:
     await sample.fill(open_sample(keys()), "t")
     asked: list[str] = []

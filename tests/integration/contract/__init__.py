@@ -1,0 +1,1 @@
+"""What every family promises, each promise once: a `Sample` of each family, and tests over all of them."""

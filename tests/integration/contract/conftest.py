@@ -1,0 +1,44 @@
+"""Fixtures: stores of the family under test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeAlias
+
+import pytest
+
+from locus_mysql import Encryption
+from locus_mysql.families.registry import register_family, unregister_family
+
+from ...either_side import AnyStore
+from ..conftest import MakeConfig
+from ..encryption.conftest import columns_with  # noqa: F401 - a fixture
+from ..families.toys import ToyFamily
+from .samples import Sample
+
+#: A driver of tests that do not depend on it.
+SIDE = "pymysql-sync"
+
+Open: TypeAlias = Callable[..., AnyStore]
+
+
+@pytest.fixture(autouse=True)
+def toy_family() -> Iterator[None]:
+    """Register the family that exists only in the tests."""
+    register_family(ToyFamily())
+    yield
+    unregister_family("toys")
+
+
+@pytest.fixture
+async def open_sample(make_config: MakeConfig, sample: Sample) -> AsyncIterator[Open]:
+    """Yield ``open_sample(encryption, side, **options)``: a store of the family."""
+    opened: list[AnyStore] = []
+
+    def open_one(encryption: Encryption | None = None, side: str = SIDE, **options: Any) -> AnyStore:
+        opened.append(sample.open(make_config(encryption=encryption, compression="none", **options), side))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        await store.close()

@@ -1,0 +1,191 @@
+"""Rows that SQL damages or moves: each read returns what was written, leaves it out, or raises an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql import MySQLConfig
+from locus_mysql.dialect.resealing import SealedColumn
+from locus_mysql.errors import CorruptCheckpoint, DecryptionFailed, EncryptionError
+from locus_mysql.records.tables import Tables
+
+from ...thoroughness import FULL
+from ..conftest import MakeConfig
+from ..damaging import damages
+from ..encryption.conftest import RunSQL, keys
+from .conftest import Open
+from .samples import Facts, Read, Sample, every_family
+
+pytestmark = pytest.mark.slow
+
+declared = every_family(lambda sample: sample.family != "memu", kept=False)
+encrypted_or_not = pytest.mark.parametrize("encrypted", [False, True], ids=["clear", "encrypted"])
+
+NAMES = ("t", "u")
+
+
+@pytest.fixture
+def sound_tables() -> None:
+    """Skip the check of the tables: these tests damage them on purpose."""
+
+
+def tables_of(sample: Sample, config: MySQLConfig) -> Tables:
+    tables = sample.tables(config)
+    assert tables is not None
+    return tables
+
+
+@pytest.mark.parametrize("encrypted", [False, True] if FULL else [False])
+@declared
+async def test_no_damage_to_a_column_gives_another_value(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, run_sql: RunSQL, database: str, encrypted: bool
+) -> None:
+    store = open_sample(keys() if encrypted else None, cache_bytes=0)
+    for name in NAMES:
+        await sample.fill(store, name)
+    reads = {name: sample.reads(store, name) for name in NAMES}
+    written = {name: [await read() for read in reads[name]] for name in NAMES}
+    assert all(all(facts) for facts in written.values())
+    tables = tables_of(sample, make_config())
+    for table in (tables.owner, *tables.parts):
+        sealed = {one.column for one in table.sealed} | {*table.seals}
+        noticed: dict[str, int] = {}
+        for damage in damages(run_sql, database, tables.names[table.role]):
+            if damage.column == "unlinked":  # marks a removal, which hides the parent
+                continue
+            refused, lost = 0, set[Any]()
+            for name in NAMES:
+                errors, missing = await compare(reads[name], written[name], damage)
+                refused += len(errors)
+                lost |= missing
+            assert refused or not lost or damage.column not in sealed, (damage, lost)
+            noticed[damage.column] = noticed.get(damage.column, 0) + refused + len(lost)
+        assert {column for column in sealed & noticed.keys() if not noticed[column]} == set()
+    assert {name: [await read() for read in reads[name]] for name in NAMES} == written
+
+
+async def compare(reads: list[Read], written: list[Facts], what: object) -> tuple[list[Exception], set[Any]]:
+    """Compare reads of damaged tables with what they returned; return their errors, and what others left out."""
+    errors: list[Exception] = []
+    lost: set[Any] = set()
+    known = {place: value for facts in written for place, value in facts.items()}
+    for read, before in zip(reads, written, strict=True):
+        try:
+            found = await read()
+        except (CorruptCheckpoint, EncryptionError) as error:
+            errors.append(error)
+        else:
+            assert {place: known.get(place) for place in found} == found, what
+            lost |= before.keys() - found.keys()
+    return errors, lost
+
+
+class Tampering:
+    """Changes rows as an attacker with the server's rights would."""
+
+    def __init__(self, run_sql: RunSQL, database: str) -> None:
+        self._run, self._database = run_sql, database
+
+    def rows(self, column: SealedColumn) -> list[dict[str, Any]]:
+        """Return the rows whose column holds something."""
+        names = [name for name in column.columns if name != "base"]
+        found = self._run(f"SELECT {', '.join(names)} FROM {self._database}.`{column.table}`")
+        rows = [dict(zip(names, values, strict=True)) for values in found]
+        for row in rows:
+            if column.owner_table is not None:
+                link = column.owner_table.link
+                (owner,) = self._run(
+                    f"SELECT {', '.join(column.owner)} FROM {self._database}.`{column.owner_table.table}` WHERE "
+                    + " AND ".join(f"{name} = %s" for name in link),
+                    *(row[name] for name in link),
+                )
+                row |= dict(zip(column.owner, owner, strict=True))
+        return [row for row in rows if row[column.column]]
+
+    def put(self, column: SealedColumn, row: dict[str, Any], content: bytes) -> None:
+        """Put bytes into a row."""
+        where = " AND ".join(f"{name} = %s" for name in column.key)
+        key = [row[name] for name in column.key]
+        table = f"{self._database}.`{column.table}`"
+        self._run(f"UPDATE {table} SET {column.column} = %s WHERE {where}", content, *key)
+
+
+@pytest.fixture
+def tampering(run_sql: RunSQL, database: str) -> Tampering:
+    return Tampering(run_sql, database)
+
+
+def place_of(column: SealedColumn, row: dict[str, Any], *, encrypted: bool) -> tuple[Any, ...]:
+    """Return what the bytes of a row are bound to."""
+    identity = column.identity(row) if column.identity and encrypted else tuple(row[name] for name in column.row)
+    return (row["tenant"], *(row[name] for name in column.owner), *identity)
+
+
+def pairs(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each row of tenant a with another one: the next, one half the table away, and so on in turns."""
+    for number, row in enumerate(rows):
+        if row["tenant"] == "a":
+            yield row, rows[(number + (1, len(rows) // 2)[number % 2]) % len(rows)]
+
+
+@encrypted_or_not
+@declared
+async def test_bytes_of_another_row_owner_or_tenant_are_refused(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering, encrypted: bool
+) -> None:
+    options: dict[str, Any] = {"encryption": keys() if encrypted else None, "cache_bytes": 0}
+    stores = {tenant: open_sample(**options, tenant=tenant) for tenant in ("a", "b")}
+    for store in stores.values():
+        for name in NAMES:
+            await sample.fill(store, name)
+    reads = {name: sample.reads(stores["a"], name) for name in NAMES}
+    written = {name: [await read() for read in reads[name]] for name in NAMES}
+    checked = 0
+    for column in tables_of(sample, make_config()).encrypted_columns():
+        for target, other in pairs(tampering.rows(column)):
+            # Not an older value of the same place; without keys, text has its seal in another column.
+            places = [place_of(column, row, encrypted=encrypted) for row in (target, other)]
+            if places[0] == places[1] or target[column.column] == other[column.column]:
+                continue
+            tampering.put(column, target, other[column.column])
+            compared = [await compare(reads[name], written[name], (column.table, target)) for name in NAMES]
+            tampering.put(column, target, target[column.column])
+            errors = [error for one, _ in compared for error in one]
+            assert any(isinstance(error, DecryptionFailed if encrypted else CorruptCheckpoint) for error in errors)
+            checked += 1
+    assert checked >= sample.rows
+    assert {name: [await read() for read in reads[name]] for name in NAMES} == written
+
+
+@declared
+async def test_rows_that_were_moved_to_another_tenant_or_owner_are_refused(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, run_sql: RunSQL, database: str
+) -> None:
+    await sample.fill(open_sample(), "t")
+    tables = tables_of(sample, make_config())
+    every = [tables.owner, *tables.parts]
+
+    def move(column: str, value: str) -> None:
+        for table in every:
+            if column == "tenant" or column in table.key:
+                run_sql(f"UPDATE {database}.`{tables.names[table.role]}` SET {column} = %s", value)
+
+    async def refused(tenant: str, name: str) -> int:
+        count = 0
+        for read in sample.reads(open_sample(cache_bytes=0, tenant=tenant), name):
+            try:
+                assert await read() == {}
+            except CorruptCheckpoint:
+                count += 1
+        return count
+
+    move("tenant", "new")
+    assert await refused("new", "t") > 0
+    move("tenant", "default")
+    assert await sample.read(open_sample(), "t") != {}
+    if tables.owner.named in tables.owner.key:
+        move(tables.owner.named, "new")
+        assert await refused("default", "new") > 0
