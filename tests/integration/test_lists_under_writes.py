@@ -10,21 +10,17 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from locus.core.state import AgentState
 
 from locus_mysql import (
-    MySQLCheckpointer,
     MySQLConfig,
     SyncCheckpointStore,
     SyncMemoryStore,
-    copy_threads,
 )
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
 from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.families.memories.statements.filters import compile_filter
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
-from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
 
@@ -275,34 +271,6 @@ def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> 
         assert not {found.config["configurable"]["thread_id"] for found in source.list(None)} - {
             found.config["configurable"]["thread_id"] for found in target.list(None)
         }
-
-
-async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = TablesThread.save
-    async with MySQLCheckpointer(make_config()) as source:
-        for number in range(20):
-            await source.save(AgentState(), f"t{number:02}", "1")
-        for change in ("come", "go", "grow", "rest"):
-            copied = 0
-
-            async def saving(*args: Any, change: str = change) -> Any:
-                nonlocal copied
-                copied += 1
-                if copied == 10:
-                    if change == "come":
-                        await source.save(AgentState(), "a new one", "1")
-                    elif change == "go":
-                        await source.delete("t00")
-                    elif change == "grow":
-                        await source.save(AgentState(), "t01", "2")
-                return await save(*args)
-
-            monkeypatch.setattr(TablesThread, "save", saving)
-            async with MySQLCheckpointer(make_config(tenant=change)) as target:
-                report = await copy_threads(source, target, at_once=1)
-            assert report.changed == (change != "rest"), change
-            assert report.complete == (change == "rest"), report
-            assert ("changed in the source meanwhile" in str(report)) == (change != "rest")
 
 
 def test_a_copy_of_memu_s_records_reports_what_changed(make_config: MakeConfig) -> None:

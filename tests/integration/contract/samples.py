@@ -45,7 +45,9 @@ from locus_mysql.families.working.content import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 from locus_mysql.memory import Put
+from locus_mysql.records.moving import PartRecord
 from locus_mysql.records.tables import Tables
+from locus_mysql.records.transfer import RowSource
 from locus_mysql.working import MySQLStorage, TaskState
 
 from ...either_side import AnyStore
@@ -416,21 +418,18 @@ class _Sessions:
 
     async def exported(self, name: str) -> Facts:
         """Return the entries of a session, and earlier ones that its checkpoints contain, as an export has them."""
-        transfer = find_family("working").transfer(self.config)
-        assert transfer is not None
-        source = transfer.source(threads=[name])
         async with Database(self.config.model_copy(update={"driver": "aiomysql"})) as database:
-            page = await source.page(database, None, 1)
-        if page.damaged:
-            named = page.damaged[0]
+            source = RowSource(find_family("working").tables(self.config), self.config, database, threads=[name])
+            pages = [unit.page async for unit in source.units()]
+        for named in (damage for page in pages for damage in page.damaged):
             raise DecryptionFailed(named) if self.config.encryption is not None else CorruptCheckpoint(named)
         facts: dict[Any, Any] = {}
-        for line in map(json.loads, page.records):
-            if line.get("part") in ("entries", "history"):
-                kind, name, *others = line["row"]
-                value = others[0] if line["part"] == "entries" else others[2]
+        for record in (record for page in pages for record in page.records if isinstance(record, PartRecord)):
+            if record.role in ("entries", "history"):
+                kind, name, *others = record.values
+                value = others[0] if record.role == "entries" else others[2]
                 # The values of the task state hold the time at which it was set.
-                facts["exported", line["part"], kind, str(name), kind == TASK or str(value)] = True
+                facts["exported", record.role, kind, str(name), kind == TASK or str(value)] = True
         return facts
 
     async def listed(self) -> list[str]:
@@ -629,7 +628,7 @@ class _Toys(Sample):
     expires = inspected = False
 
     def tables(self, config: MySQLConfig) -> Tables | None:
-        return toys.tables(config.table_prefix)
+        return toys.toy_tables(config.table_prefix)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         await store.put(name, wheels=[text(name, number).encode() for number in range(4)])
