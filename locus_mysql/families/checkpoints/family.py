@@ -41,9 +41,9 @@ class CheckpointFamily(DeclaredFamily):
             config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser
         )
 
-    def tables(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.tables`."""
-        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser),)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
         """See `DeclaredFamily.upkeep`."""

@@ -19,9 +19,9 @@ class GraphFamily(DeclaredFamily):
     holds_threads = True
     vacuumed_by_age = True
 
-    def tables(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.tables`."""
-        return tables(config.table_prefix)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix),)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
         """See `DeclaredFamily.upkeep`."""

@@ -24,11 +24,11 @@ class MemoryFamily(DeclaredFamily):
         """See `Family.schema`."""
         return memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser)
 
-    def tables(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.tables`."""
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
         from .tables import tables_of
 
-        return tables_of(config)
+        return (tables_of(config),)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
         """See `DeclaredFamily.upkeep`."""

@@ -78,7 +78,7 @@ def _tables(sql: MemoryDialect) -> Tables:
             ),
         ),
         partial(_writing, sql),
-        partial(_removing, sql),
+        removing=partial(_removing, sql),
         restores=True,
     )
 

@@ -17,9 +17,9 @@ class TranscriptFamily(DeclaredFamily):
     users = "TranscriptStore, and integrations for sessions, conversations, memory files and runs"
     holds_threads = True
 
-    def tables(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.tables`."""
-        return tables(config.table_prefix)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix),)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

@@ -6,12 +6,17 @@ import re
 from functools import lru_cache
 
 from ...dialect.template import fill
-from ...records.tables import Owner, Part, Seal, Sealed, Tables
+from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
+from ...runtime.sealing import Sealing
 from .coding import header_row
 from .statements.tables import PIECES, encrypted_identity, table_names, transcript_schema
 
 #: The name of a transcript; see `PIECES`.
 _NAME = re.sub(r"\bt\.", "o.", fill("{THREAD_ID} COLLATE utf8mb4_0900_bin", PIECES))
+
+
+def _seal(sealing: Sealing, row: Row) -> int:
+    return header_row(sealing, row["tag"], row["scope"], row["state"]).seal
 
 
 @lru_cache(maxsize=16)
@@ -24,7 +29,7 @@ def tables(table_prefix: str) -> Tables:
             "transcripts",
             key=("kind", "collection", "name", "part"),
             sealed=(Sealed("state", "state"),),
-            seal=Seal("seal", lambda sealing, row: header_row(sealing, row["tag"], row["scope"], row["state"]).seal),
+            seals=(Seal("seal", _seal),),
             noun="transcript",
             version=("revision",),
             id="sid",

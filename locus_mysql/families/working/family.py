@@ -18,9 +18,9 @@ class WorkingFamily(DeclaredFamily):
     users = "WorkingMemory"
     page = InspectorPage("sessions", "Sessions")
 
-    def tables(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.tables`."""
-        return tables(config.table_prefix)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix),)
 
     def growth(self, config: MySQLConfig) -> Operation[Growth]:
         """See `ShowsGrowth`."""

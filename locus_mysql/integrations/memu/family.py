@@ -12,13 +12,15 @@ from ...dialect import Schema
 from ...dialect.sql import SQL, Select
 from ...dialect.template import like
 from ...engine.operation import Batch, Operation, fetch
-from ...errors import UsageError
-from ...families.family import Maintains, Transfer
+from ...families.family import Maintains
 from ...records import ledger
 from ...records.maintenance import AT_ONCE, COUNTED_ROWS, Count, Counts, Owned, Removed, Usage
-from ...records.tables import Row
+from ...records.tables import Row, Tables
 from .statements import COUNT, Records, memu_dialect
-from .tables import CORE, memu_schema
+from .tables import CORE, memu_schema, own_prefix
+
+#: The fields of memU's own user model.
+DEFAULT_FIELDS = ("user_id",)
 
 
 class MemuFamily:
@@ -48,22 +50,19 @@ class MemuFamily:
         prefix = own_prefix(config).table_prefix
         if not self._fields:
             return memu_schema(prefix, ())
-        from .scope import Scope, kinds_of, model_of
+        from .declaration import tables_of
 
-        try:
-            return memu_schema(prefix, Scope(model_of(kinds_of(self._fields))).columns)
-        except TypeError as error:
-            raise UsageError(str(error)) from None
+        return tables_of(config, self._fields)[0].schema
 
     def maintenance(self, config: MySQLConfig) -> Maintains:
         """See `Family.maintenance`."""
         return MemuMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from .transfer import MemuTransfer
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`. Without fields, those of memU's own user model."""
+        from .declaration import tables_of
 
-        return MemuTransfer(config)
+        return tables_of(config, self._fields or DEFAULT_FIELDS)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
@@ -73,11 +72,6 @@ class MemuFamily:
 
 
 MEMU = MemuFamily()
-
-
-def own_prefix(config: MySQLConfig) -> MySQLConfig:
-    """Return the options with an empty table prefix, unless one was given, so that the tables have memU's names."""
-    return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")
 
 
 class TenantRow(NamedTuple):
