@@ -156,7 +156,12 @@ async def _of_all_tenants(database: Database, family: Family, arguments: argpars
         if last != arguments.after:
             notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
         raise
-    first, *others = totals or {"{row}": 0}
+    if not totals:  # no tenant is left
+        counts = await run(maintenance.waste(database.config.tenant))
+        if not arguments.dry_run:
+            counts = await run(maintenance.vacuum(database.config.tenant, *(() if days is None else (days,))))
+        totals.update({one.phrase: one.number for one in counts})
+    first, *others = totals
     return Count(totals[first] + expired, first), *(Count(totals[one], one) for one in others)
 
 

@@ -12,7 +12,6 @@ from ..dialect import Schema
 from ..dialect.statement import Query
 from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import Operation, fetch
-from ..engine.retry import next_page
 from ..errors import InvalidInput
 from ..runtime.arguments import check_text
 from .family import Maintains
@@ -189,7 +188,7 @@ def _forget_owners(
 ) -> Generator[Step, Any, None]:
     after = None
     while page := (yield maintenance.named(receipt.tenant, pattern, after), schema):
-        after = next_page(after, page[-1].row)
+        after = page[-1].row
         if receipt.dry_run:
             done.owners += sum(one.live for one in page)
             done.names += [one.name for one in page]

@@ -18,7 +18,7 @@ from ..dialect import Query, Statement
 from ..dialect.sql import SQL, Select
 from ..dialect.template import like
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
-from ..engine.retry import Backoff, next_page
+from ..engine.retry import Backoff
 from ..runtime.arguments import check_days
 from ..runtime.counting import counted
 from . import ledger
@@ -440,11 +440,12 @@ class Maintenance:
 
     def forget(self, tenant: str, pattern: str = "*") -> Operation[Removed]:
         """Remove all owners of a tenant whose names match, and what they have left. May be repeated."""
-        total, after = Removed(0, 0), None
+        total = Removed(0, 0)
+        after: Row | None = None
         while page := (yield from self.named(tenant, pattern, after)):
             done = yield from self.remove(page)
             total = Removed(total.owners + done.owners, total.units + done.units)
-            after = next_page(after, page[-1].row)
+            after = page[-1].row
         yield from self.forget_rest(tenant, pattern)
         return total
 
@@ -531,7 +532,7 @@ class Maintenance:
                         yield Batch.of(self._part(part, REMOVE_ORPHANED, links=[(tenant, *link)]))
                 if len(found.rows) < AT_ONCE:
                     break
-                last = next_page(last, dict(zip(self.tables.link, found.rows[-1], strict=False)))
+                last = dict(zip(self.tables.link, found.rows[-1], strict=False))
 
     def _remove_unlinked(self, tenant: str) -> Operation[None]:
         """Remove the parts of owners that do not exist. Parts name their owner by an id that is never reused."""
