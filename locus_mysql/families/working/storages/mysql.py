@@ -30,7 +30,7 @@ from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
-from ..statements.writing import Outcome, Use, in_portions, sql_time
+from ..statements.writing import NewCheckpoint, Outcome, Use, in_portions, sql_time
 from ..stored import Seals
 from ..tables import tables
 from .fair_lock import SessionLocks
@@ -280,7 +280,8 @@ class WorkingOperations(OptimisticOperations):
         steps += in_portions(writing.DROP, "names", changes.drops, *of_session)
         steps += in_portions(writing.PUT, "rows", [seals.row(*put) for put in changes.puts], *of_session)
         steps += in_portions(writing.USE, "rows", [Use(*use) for use in changes.uses], *of_session)
-        created = [seals.checkpoint_row(one) for one in changes.created]
+        rows = [seals.checkpoint_row(one) for one in changes.created]
+        created = [NewCheckpoint(*row[:6], sql_time(row.created_us), row.checksum) for row in rows]
         steps += in_portions(writing.CREATE, "rows", created, *of_session)
         if changes.removed:
             steps.append(writing.DELETE(self.sql, key, sid=work.head.sid, ids=changes.removed))
