@@ -1,4 +1,4 @@
-"""DSNs: `parse_dsn` returns the options in one."""
+"""DSNs: `parse_dsn` returns the options in one, and `hide` the passwords in texts that may hold one."""
 
 from __future__ import annotations
 
@@ -135,3 +135,17 @@ def _decode(text: str) -> str:
 def split_hosts(text: str) -> tuple[str, ...]:
     """Return the hosts in a list that is separated by commas."""
     return tuple(host.strip() for host in text.split(",") if host.strip())
+
+
+def hide(text: str, secrets: set[str]) -> str:
+    """Return a text without passwords."""
+    text = re.sub(r"//\S*@", "//***@", text)  # a password that is not percent-encoded may hold slashes
+    for secret in sorted((one for one in secrets if len(one) > 3), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def secrets_in(name: str) -> list[str]:
+    """Return the passwords in a name, percent-encoded and decoded."""
+    found = re.search(r"//[^/:]*:(.*)@", name)
+    return [] if found is None else [found[1], unquote(found[1])]

@@ -10,10 +10,10 @@ from google.genai.types import Content, Part
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.families.memories.embedding_options import EmbeddingOptions
+from locus_mysql.families.memories.embedding import EmbeddingOptions
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService, StaleSessionError
-from locus_mysql.integrations.google_adk.memories import MemoryServiceOperations
-from locus_mysql.integrations.google_adk.sessions import SessionOperations
+from locus_mysql.integrations.google_adk.memories import AdkMemoryOperations
+from locus_mysql.integrations.google_adk.sessions import AdkSessionOperations
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime.database import Database
 
@@ -141,5 +141,5 @@ def _text(event: Event) -> str:
 
 
 def _schemas(config: MySQLConfig) -> list[Schema]:
-    memories = MemoryServiceOperations(config, EmbeddingOptions(), 10)
-    return [SessionOperations(config).schema, memories.schema]
+    memories = AdkMemoryOperations(config, EmbeddingOptions(), 10)
+    return [AdkSessionOperations(config).schema, memories.schema]

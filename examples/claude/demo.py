@@ -14,7 +14,7 @@ from claude_agent_sdk.testing import run_session_store_conformance
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
-from locus_mysql.integrations.claude_agent_sdk.store import SessionOperations
+from locus_mysql.integrations.claude_agent_sdk.store import ClaudeOperations
 from locus_mysql.runtime.database import Database
 
 from ..display import Screen
@@ -127,4 +127,4 @@ def _text(message: object) -> str:
 
 
 def _schemas(config: MySQLConfig) -> list[Schema]:
-    return [SessionOperations(config).schema]
+    return [ClaudeOperations(config).schema]

@@ -126,8 +126,8 @@ async def moved_to_the_server(screen: Screen, source: Deployment, target: Deploy
     async with MySQLCheckpointer(source.config) as old, MySQLCheckpointer(target.config) as new:
         report = await copy_threads(old, new, pattern=SECOND, verify=True)
         same = (await old.load(SECOND)) == (await new.load(SECOND))
-    screen.line("copied", f"{report.copied} checkpoints of {SECOND}, verified")
-    screen.check(report.complete and report.copied == 2 and same, "the same state is in both databases")
+    screen.line("copied", f"{report.copied} rows of {SECOND}, verified")
+    screen.check(report.complete and report.copied == 3 and same, "the same state is in both databases")
     answer = await target.turn(SECOND, ASK_NAME)
     screen.line("agent", answer)
     screen.check(answer.startswith("Your name is Ada."), "on the server it knows what it learned in the folder")

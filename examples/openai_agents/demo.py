@@ -11,7 +11,7 @@ from agents.memory import Session, SQLiteSession
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.integrations.openai_agents import OpenAISession
-from locus_mysql.integrations.openai_agents.session import SessionOperations
+from locus_mysql.integrations.openai_agents.session import OpenAIOperations
 from locus_mysql.runtime.database import Database
 
 from ..display import Screen
@@ -111,4 +111,4 @@ async def _call(session: Session, call: str, number: int, limit: int | None) -> 
 
 
 def _schemas(config: MySQLConfig) -> list[Schema]:
-    return [SessionOperations(config, SESSION).schema]
+    return [OpenAIOperations(config, SESSION).schema]

@@ -1,4 +1,4 @@
-"""``copy`` copies threads of other stores into this package's tables, or records of a family between two of them."""
+"""``copy`` copies threads of other stores into this package's tables, or rows of a family between two of them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..config import MySQLConfig
+from ..dsn import hide, secrets_in
 from ..errors import LocusMySQLError, SetupError, UsageError
 from ..families.registry import families, find_family
 from ..integrations.sdk import need_locus
+from ..records.transfer import RowSource, RowTarget, copy_rows
 from ..runtime.database import Database
-from ..runtime.sealing import refuse_clear_tables
-from ..runtime.transfer import TransferReport
 from ..signals import StopRequested, until_stopped
+from ..transfer.engine import TransferReport
 from .arguments import (
     FAILED,
     OK,
+    SCOPE_HELP,
     add_tenant,
     add_which_threads,
     at_least_one,
+    fields_of,
     need_langgraph,
     notify,
 )
+from .family_files import first_existing, with_scope
 from .progress import Progress
 from .tables import family_name
 
@@ -80,8 +84,9 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
         type=family_name,
         choices=[family.name for family in families()],
         metavar="NAME",
-        help="copy the records of these tables of this package, whose DSNs are both sides, instead of Locus' threads",
+        help="which tables, if both sides are tables of this package (the first of these that exist)",
     )
+    parser.add_argument("--scope", metavar="FIELDS", type=fields_of, help=f"with --family memu: {SCOPE_HELP} (user_id)")
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")
     parser.add_argument("--dry-run", action="store_true", help="only report what would be copied")
     parser.add_argument(
@@ -99,7 +104,7 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="with --family: replace threads, items and others that differ in the target (leave them alone)",
+        help="replace threads, items and others that differ in the target (leave them alone)",
     )
 
 
@@ -108,11 +113,11 @@ def copy(arguments: argparse.Namespace) -> int:
     source = _named(arguments.source, FROM_VARIABLE, "--from", _SOURCE_HELP)
     target = _named(arguments.target, TO_VARIABLE, "--to", _TARGET_HELP)
     from_langgraph = source.startswith(_LANGGRAPH)
-    if arguments.overwrite and (from_langgraph or arguments.family is None):
-        raise UsageError("Checkpoints of threads are not replaced: --overwrite needs --family.")
-    if from_langgraph or arguments.family is not None:
+    if arguments.overwrite and from_langgraph:
+        raise UsageError("What comes from LangGraph's packages replaces nothing: leave --overwrite out.")
+    if from_langgraph or arguments.family is not None or _is_own(source):
         options = _options(arguments.source_options), _options(arguments.target_options)
-        return (copy_langgraph if from_langgraph else copy_records)(arguments, source, target, options)
+        return (copy_langgraph if from_langgraph else copy_family)(arguments, source, target, options)
     need_locus("Copying")
     from ..integrations.locus.transfer.locations import Location
 
@@ -126,7 +131,6 @@ def copy(arguments: argparse.Namespace) -> int:
 def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> int:
     from ..integrations.locus.transfer import copy_threads
     from ..integrations.locus.transfer.locations import what_to_install
-    from ..transfer.hiding import hide
 
     report = TransferReport()
     secrets = source.secrets | target.secrets
@@ -138,6 +142,7 @@ def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> 
             pattern=arguments.pattern,
             at_once=arguments.at_once,
             verify=arguments.verify,
+            overwrite=arguments.overwrite,
             dry_run=arguments.dry_run,
             notify=lambda line: progress.notify(hide(line, secrets)),
             advance=progress.advance,
@@ -167,16 +172,27 @@ def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> 
     return OK if report.complete else FAILED
 
 
+def _is_own(name: str) -> bool:
+    """Return whether a side is this package's tables."""
+    return name.split("://")[0].partition("+")[0].rstrip(":") == _MYSQL
+
+
 def _named(given: str | None, variable: str, option: str, forms: str) -> str:
-    name = given or os.environ.get(variable)
-    if name and name.startswith(_FROM_ENVIRONMENT):
-        held = os.environ.get(name.removeprefix(_FROM_ENVIRONMENT))
-        if not held:
-            raise UsageError(f"There is no variable {name.removeprefix(_FROM_ENVIRONMENT)!r} in the environment.")
-        return held
+    name = str(_from_environment(given or os.environ.get(variable, "")))
     if not name:
         raise UsageError(f"Give {option}, or set {variable}, to say where to copy {option.strip('-')}: {forms}.")
     return name
+
+
+def _from_environment(value: Any) -> Any:
+    """Return a value; of ``env:NAME`` that of the environment variable."""
+    if not isinstance(value, str) or not value.startswith(_FROM_ENVIRONMENT):
+        return value
+    name = value.removeprefix(_FROM_ENVIRONMENT)
+    held = os.environ.get(name)
+    if not held:
+        raise UsageError(f"There is no variable {name!r} in the environment.")
+    return held
 
 
 def _advice(error: Exception) -> str:
@@ -199,7 +215,7 @@ def _options(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             options[name] = json.loads(value)
         except ValueError:
-            options[name] = value
+            options[name] = _from_environment(value)
     return options
 
 
@@ -214,7 +230,7 @@ def config_of_side(name: str, options: Mapping[str, Any], tenant: str | None) ->
     Raises:
         UsageError: The side is not this package's tables.
     """
-    if name.split("://")[0].partition("+")[0].rstrip(":") != _MYSQL:
+    if not _is_own(name):
         raise UsageError(
             f"{name.partition(':')[0]!r:.50} cannot be a side of this copy. Give mysql://user@host/database, or mysql "
             "for LOCUS_MYSQL_DSN."
@@ -227,33 +243,31 @@ def config_of_side(name: str, options: Mapping[str, Any], tenant: str | None) ->
     return MySQLConfig.from_env(**given)
 
 
-def copy_records(arguments: argparse.Namespace, source: str, target: str, options: Options) -> int:
-    """Copy the records of a family from one database, prefix or tenant of this package to another."""
-    from ..transfer.family_pages import copy_family, head_of
-
+def copy_family(arguments: argparse.Namespace, source: str, target: str, options: Options) -> int:
+    """Copy the rows of a family from one database, prefix or tenant of this package to another."""
     read = config_of_side(source, options[0], arguments.tenant).model_copy(update={"ddl_mode": "validate"})
     write = config_of_side(target, options[1], arguments.tenant)
     if _place(read) == _place(write):
         raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
-    family = find_family(arguments.family)
-    reading, writing = family.transfer(read), family.transfer(write)
-    if reading is None or writing is None:
-        raise UsageError(f"The tables of {arguments.family!r} cannot be copied.")
-    refuse_clear_tables(write, family.schema(write))
-    selection = {"threads": arguments.thread, "pattern": arguments.pattern}
-    records = reading.source(**{name: value for name, value in selection.items() if value not in (None, "*")})
-    report = TransferReport(reading.noun, dry_run=arguments.dry_run)
+    name = arguments.family or first_existing(read, "Copying")
+    family = with_scope(find_family(name), arguments.scope)
+    report = TransferReport("row", dry_run=arguments.dry_run)
 
     async def run(progress: Progress) -> None:
         async with Database(read) as source_database, Database(write) as target_database:
-            goal = writing.target(head_of(records), overwrite=arguments.overwrite, verify=arguments.verify)
-            await copy_family(records, source_database, goal, target_database, report, progress.advance)
+            rows = RowSource(
+                family.tables(read), read, source_database, threads=arguments.thread, pattern=arguments.pattern
+            )
+            goal = RowTarget(
+                family.tables(write), write, target_database, overwrite=arguments.overwrite, verify=arguments.verify
+            )
+            await copy_rows(rows, goal, report, progress.advance)
 
-    with Progress(f"{reading.noun}s") as progress:
+    with Progress("rows") as progress:
         report.notify = progress.notify
         stopped = asyncio.run(until_stopped(run(progress)))
     if stopped is not None:
-        notify(f"Stopped: {report}\nRun the copy again: it continues where it stopped.")
+        notify(f"Stopped: {report}\n{_AGAIN}")
         raise StopRequested(stopped)
     print(report)
     return OK if report.complete else FAILED
@@ -286,8 +300,6 @@ def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, opti
             raise
         except Exception as error:  # the other packages' client libraries raise errors of their own
             progress.close()
-            from ..transfer.hiding import hide, secrets_in
-
             words = hide(str(error), set(secrets_in(source)))
             raise LocusMySQLError(f"{type(error).__name__}: {words.strip()}") from None
     print(report)

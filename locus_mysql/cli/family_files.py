@@ -1,4 +1,4 @@
-"""``export`` writes the records of a family as lines of JSON, to a file or ``-``; ``import`` reads them back."""
+"""``export`` writes the rows of a family to a file of JSON lines, and ``import`` reads such a file."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from ..config import MySQLConfig
 from ..errors import InvalidInput, SchemaMismatch, UsageError
-from ..families.family import Family
+from ..families.family import Family, HasUserModel
 from ..families.registry import families, find_family
-from ..runtime.checksummed_jsonl import Head
+from ..records.files import FORMAT, FileSource, FileTarget
+from ..records.transfer import RowSource, RowTarget
 from ..runtime.database import Database
-from ..runtime.sealing import refuse_clear_tables
-from ..runtime.transfer import Source, Target, TransferReport
-from ..transfer.engine import transfer
-from ..transfer.family_pages import FamilyPages, FamilyWriter
-from ..transfer.jsonl import LineReader, LineWriter, limited_lines
+from ..transfer.engine import TransferReport, transfer
+from ..transfer.jsonl import Head, limited_lines
 from ..transfer.part_file import PartFile
 from .arguments import (
     FAILED,
@@ -86,31 +84,40 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def export_records(arguments: argparse.Namespace) -> int:
-    """Write a tenant's records to a file. A killed export continues when it is started again."""
+    """Write a tenant's rows to a file. A killed export continues when it is started again."""
     refuse_terminal(arguments.file)
+    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
     selection = {
         "threads": arguments.thread,
         "pattern": arguments.pattern,
         "since": arguments.since,
         "namespace": arguments.namespace,
-        "scope": arguments.scope,
         "where": None if arguments.where is None else dict(arguments.where),
     }
-    given = {name: value for name, value in selection.items() if value not in (None, "*")}
-    return _export(arguments, arguments.family, **given)
+    name = arguments.family or first_existing(config, "Exporting")
+    try:
+        return export_rows(
+            with_scope(find_family(name), arguments.scope),
+            config,
+            arguments.file,
+            **{name: value for name, value in selection.items() if value is not None},
+        )
+    except SchemaMismatch:
+        first_existing(config, "Exporting", name)  # if the tables do not exist, raises an error with those that do
+        raise
 
 
-def _existing(arguments: argparse.Namespace, name: str | None) -> str:
-    """Return the first family whose tables exist; name the others, whose records the export does not have.
+def first_existing(config: MySQLConfig, doing: str, name: str | None = None) -> str:
+    """Return the first family whose tables exist; name the others, whose rows are left out.
 
     Args:
-        arguments: The arguments of the command.
+        config: The server.
+        doing: What is done with the first family.
         name: The only family to look for.
 
     Raises:
         SchemaMismatch: None exist.
     """
-    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
     async def find() -> list[Family]:
         async with Database(config) as database:
@@ -119,55 +126,99 @@ def _existing(arguments: argparse.Namespace, name: str | None) -> str:
     first, *others = asyncio.run(find())
     if others:
         left = ", ".join(family.name for family in others)
-        notify(f"Exporting {first.name}. These families have tables too, each exported by --family: {left}.")
+        notify(f"{doing} {first.name}. These families have tables too, each named by --family: {left}.")
     return first.name
 
 
-def _export(arguments: argparse.Namespace, name: str | None, **selection: object) -> int:
-    """Write the records of a family to a file.
-
-    Args:
-        arguments: The arguments of the command.
-        name: The name of the family; None for the first whose tables exist.
-        selection: The selection of records; see `Transfer.source`.
+def with_scope(family: Family, scope: list[str] | None) -> Family:
+    """Return a family with the columns that the user chose.
 
     Raises:
-        SchemaMismatch: The tables do not exist.
-        UsageError: The family cannot be exported, or does not support the selection.
+        UsageError: It has no such columns, or a column cannot have the name.
     """
-    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    found = name or _existing(arguments, None)
-    transfer = find_family(found).transfer(config)
-    if transfer is None:
-        raise UsageError(f"The tables of {found!r} cannot be exported.")
-    try:
-        return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
-    except SchemaMismatch:
-        _existing(arguments, found)  # if the tables do not exist, raises an error with those that do
-        raise
+    if scope is None:
+        return family
+    if not isinstance(family, HasUserModel):
+        raise UsageError(f"An export of {family.name} cannot be limited by scope.")
+    return family.with_fields(scope)
+
+
+def export_rows(family: Family, config: MySQLConfig, name: str, **selection: Any) -> int:
+    """Write the rows of a family to a file. A killed export continues when it is started again.
+
+    Args:
+        family: The family.
+        config: The server and the tenant.
+        name: The name of the file.
+        selection: The selection of rows; see `RowSource`.
+
+    Returns:
+        The exit code: `FAILED` if some rows could not be read.
+
+    Raises:
+        UsageError: The file cannot be written, or the family does not support the selection.
+    """
+    report = TransferReport("row", "exported", notify=notify)
+    tables = family.tables(config)
+
+    async def run(source: RowSource, target: FileTarget) -> None:
+        with Progress("rows") as progress:
+            report.notify = progress.notify
+            await transfer(source, target, report, advance=progress.advance)
+
+    async def export() -> None:
+        async with Database(config) as database:
+            source = RowSource(tables, config, database, **selection)
+            if name == STANDARD_STREAM:
+                await run(source, FileTarget(source, _StandardOutput(), report))
+                return
+            with PartFile(Path(name)) as file:
+                target = FileTarget(source, file, report)
+                target.resume(file)
+                await run(source, target)
+                file.finish()
+
+    asyncio.run(export())
+    notify(str(report))
+    return OK if report.complete else FAILED
 
 
 def import_file(arguments: argparse.Namespace) -> int:
-    """Write a file's records into the tables of their family. A repeated import skips existing records."""
+    """Write a file's rows into the tables of their family. A repeated import skips existing rows."""
     config = MySQLConfig.from_env(**options_of(arguments))
-    return import_lines(config, target_finder(config, overwrite=arguments.overwrite), arguments.file)
+    with _opened(arguments.file) as file:
+        report = asyncio.run(import_lines(config, limited_lines(file), overwrite=arguments.overwrite))
+    print(report)
+    return OK if report.complete else FAILED
 
 
-def target_finder(config: MySQLConfig, *, overwrite: bool = False) -> Callable[[Head], tuple[Target, str]]:
-    """Return a function that returns the target for a first line, and the noun for a record.
+async def import_lines(config: MySQLConfig, lines: Iterable[bytes], *, overwrite: bool = False) -> TransferReport:
+    """Write the rows in the lines of a file into the tables of their family."""
+    async with Database(config) as database:
 
-    The function raises `EncryptionError` for a family that does not encrypt, if the configuration has keys.
-    """
+        def target(head: Head) -> RowTarget:
+            names = {family.name: family for family in families()}
+            family = names.get(str(head.content.get("family")))
+            if head.format != FORMAT or family is None:
+                raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
+            if isinstance(family, HasUserModel):
+                scope = head.content.get("scope")
+                if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
+                    raise InvalidInput("The file does not name the fields of the user model (scope).")
+                family = family.with_fields(scope)
+            found, stored = head.content.get("layout"), family.schema(config).layout_version
+            if found != stored:
+                raise InvalidInput(
+                    f"The rows have layout {found!s:.20}, and the tables have layout {stored}. Export them again after "
+                    "migrating the tables."
+                )
+            return RowTarget(family.tables(config), config, database, overwrite=overwrite)
 
-    def find(head: Head) -> tuple[Target, str]:
-        for family in families():
-            transfer = family.transfer(config)
-            if transfer is not None and transfer.accepts(head):
-                refuse_clear_tables(config, family.schema(config))
-                return transfer.target(head, overwrite=overwrite), transfer.noun
-        raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
-
-    return find
+        reader = FileSource(lines, target)
+        report = TransferReport("row", "imported")
+        with Progress("rows") as progress:
+            report.notify = progress.notify
+            return await transfer(reader, reader.target, report, advance=progress.advance)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -187,34 +238,6 @@ def _time(text: str) -> datetime:
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def export_lines(config: MySQLConfig, source: Source, name: str, noun: str) -> int:
-    """Write the records of a source to a file. A killed export continues when it is started again.
-
-    Args:
-        config: The server and the tenant.
-        source: The source.
-        name: The name of the file.
-        noun: The noun for a record, in messages.
-
-    Returns:
-        The exit code: `FAILED` if some records could not be read.
-
-    Raises:
-        UsageError: The file cannot be written, or the standard output is a terminal.
-    """
-    report = TransferReport(noun, "exported", notify=notify)
-    if name != STANDARD_STREAM:
-        with PartFile(Path(name)) as file:
-            writer = LineWriter(source, file, report)
-            _write_lines(config, source, writer, report, writer.resume(file))
-            file.finish()
-    else:
-        refuse_terminal(name)
-        _write_lines(config, source, LineWriter(source, _StandardOutput(), report), report)
-    notify(str(report))
-    return OK if report.complete else FAILED
-
-
 def refuse_terminal(name: str) -> None:
     """Raise `UsageError` if a file is the standard output, and that is a terminal."""
     if name == STANDARD_STREAM and sys.stdout.isatty():
@@ -222,49 +245,6 @@ def refuse_terminal(name: str) -> None:
             "The standard output is a terminal, which would interpret control characters in the exported data. Name a "
             "file, or send the output to a file or a program: export - | less"
         )
-
-
-#: Returns the target for the first line of a file, and the noun for a record.
-FindTarget: TypeAlias = Callable[[Head], tuple[Target, str]]
-
-
-def import_lines(config: MySQLConfig, find_target: FindTarget, name: str) -> int:
-    """Write the records of a file into the tables. A killed import skips existing records when it is repeated.
-
-    Args:
-        config: The server and the tenant.
-        find_target: Returns the target.
-        name: The name of the file.
-
-    Returns:
-        The exit code: `FAILED` if some records were not imported.
-    """
-    with _opened(name) as file:
-        report = asyncio.run(read_lines(config, find_target, limited_lines(file)))
-    print(report)
-    return OK if report.complete else FAILED
-
-
-async def read_lines(config: MySQLConfig, find_target: FindTarget, lines: Iterable[bytes]) -> TransferReport:
-    """Write records, given as lines, into the tables."""
-    reader = LineReader(lines, find_target)
-    report = TransferReport(reader.noun, "imported")
-    async with Database(config) as database:
-        with Progress(f"{reader.noun}s") as progress:
-            report.notify = progress.notify
-            return await transfer(reader, FamilyWriter(reader.target, database), report, advance=progress.advance)
-
-
-def _write_lines(
-    config: MySQLConfig, source: Source, writer: LineWriter, report: TransferReport, after: object = None
-) -> None:
-    async def run() -> None:
-        async with Database(config) as database:
-            with Progress(f"{report.noun}s") as progress:
-                report.notify = progress.notify
-                await transfer(FamilyPages(source, database, after), writer, report, advance=progress.advance)
-
-    asyncio.run(run())
 
 
 class _StandardOutput:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ..runtime.counting import counted
-from ..runtime.transfer import TransferReport
+from ..transfer.engine import TransferReport
 from .arguments import notify, sanitize
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class Progress:
     def __init__(self, noun: str = "threads") -> None:
         self._noun = noun
         self._begun_at = self._shown_at = time.monotonic()
-        self._bar: Bar | None = _bar() if sys.stderr.isatty() else None
+        # A program that shows the standard output may write to the same terminal.
+        self._silent = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._bar: Bar | None = _bar() if sys.stderr.isatty() and not self._silent else None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -57,9 +59,10 @@ class Progress:
             self._bar.update(self._task, completed=done, total=None if total is None else max(done, total), what=what)
             return
         now = time.monotonic()
-        if now - self._shown_at >= EVERY_S and done != total:  # the report after the last unit shows the end
-            self._shown_at = now
-            notify(line(self._noun, done, total, what, now - self._begun_at))
+        if self._silent or done == total or now - self._shown_at < EVERY_S:  # the report at the end shows the end
+            return
+        self._shown_at = now
+        notify(line(self._noun, done, total, what, now - self._begun_at))
 
     def notify(self, text: str) -> None:
         """Show a message above the bar. It may contain stored text."""

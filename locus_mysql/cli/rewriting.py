@@ -23,7 +23,7 @@ from ..families.reencryption import Reencrypted, reencrypt
 from ..families.registry import families
 from ..runtime.counting import counted
 from ..runtime.database import Database
-from ..runtime.transfer import TransferReport
+from ..transfer.engine import TransferReport
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, notify, options_of
 from .progress import Progress
 from .tables import add_family, without_tables

@@ -75,5 +75,5 @@ def _alternatives(hint: Any) -> tuple[type, ...]:
 @lru_cache(maxsize=1024)
 def brings_rows(beginning: str) -> bool | None:
     """Return `Statement.brings_rows` for a statement's first 64 characters."""
-    words = beginning.split(None, 1)
+    words = beginning.lstrip("( \n").split(None, 1)  # a UNION may begin with a parenthesis
     return _BRINGS_ROWS.get(words[0].upper()) if words else None

@@ -7,19 +7,17 @@ iterate over that list and refer to no family by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.resealing import SealedColumn
 from ..engine.operation import Operation
-from ..errors import UsageError
-from ..runtime.checksummed_jsonl import Head
 from ..runtime.counting import counted
-from ..runtime.transfer import Source, Target
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
+    from ..records.tables import Tables
     from .inspection.item_records import Growth
     from .inspection.sources import ThreadChanges, ThreadSource
 
@@ -72,49 +70,6 @@ class Maintenance(Protocol):
         """
 
 
-class Transfer(Protocol):
-    """Exports a tenant's rows as lines of JSON, and imports such lines."""
-
-    @property
-    def noun(self) -> str:
-        """Return the singular noun for a record."""
-
-    def source(self, **selection: Any) -> Source:
-        """Return the source that reads the rows to be exported.
-
-        Args:
-            selection: Selects rows by criteria of the family, such as ``threads`` or ``namespace``; all if empty.
-
-        Raises:
-            UsageError: The family cannot select by one of these.
-        """
-
-    def accepts(self, head: Head) -> bool:
-        """Return whether a file with this first line is an export of the family."""
-
-    def target(self, head: Head, *, overwrite: bool = False, verify: bool = False) -> Target:
-        """Return the target that writes the lines of an export.
-
-        Args:
-            head: The file's first line, which `accepts` has recognised.
-            overwrite: Whether records that differ in the tables are replaced.
-            verify: Whether all records are compared, also those that were just written.
-
-        Raises:
-            InvalidInput: The first line lacks a field, or the family's records cannot be replaced.
-        """
-
-
-def refuse_others(selection: Mapping[str, Any], family: str) -> None:
-    """Refuse criteria by which the family cannot select records.
-
-    Raises:
-        UsageError: There are such criteria.
-    """
-    if selection:
-        raise UsageError(f"An export of {family} cannot be limited by {', '.join(sorted(selection))}.")
-
-
 class Family(Protocol):
     """A set of tables that belong together, and what can be done with them."""
 
@@ -152,8 +107,11 @@ class Family(Protocol):
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """Return the object that counts and removes rows of the configuration's tenant."""
 
-    def transfer(self, config: MySQLConfig) -> Transfer | None:
-        """Return the object that exports and imports the tenant's rows; None if the family cannot be exported."""
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """Return the declarations from which exports, imports and copies follow, one for each table of owners.
+
+        Rows of a table may refer to rows of those before it.
+        """
 
     def inspection(self, config: MySQLConfig) -> ThreadSource | None:
         """Return the object that reads the tenant's threads for the inspector; None if the family has no threads.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..engine.operation import Operation
 from ..errors import CorruptCheckpoint, ThreadExists, VersionConflict
-from ..runtime.transfer import TransferReport
+from ..transfer.engine import TransferReport
 from .moving import Moving, Restart, plain
 from .owner_reader import OwnerReader
 from .owner_writer import OwnerWriter

@@ -20,7 +20,7 @@ from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
 from ..runtime.sealing import Sealing
 from .row_statements import OWNERS_AT, PAGE_OF_PARTS, SEEN_AT, RowStatements, TableStatements, after_row
-from .tables import Row, Sealed, Tables
+from .tables import Row, Sealed, Table, Tables
 
 
 class OwnerRecord(NamedTuple):
@@ -106,7 +106,7 @@ class Moving:
     """
 
     #: Limits of a page, and of one transaction: owners, rows, and bytes of sealed columns.
-    max_owners, max_rows, max_bytes = 100, 500, 4_000_000
+    max_owners, max_rows, max_bytes = 1_000, 1_000, 4_000_000
 
     def __init__(self, tables: Tables, config: MySQLConfig) -> None:
         self.tables = tables
@@ -156,10 +156,13 @@ class Moving:
         what = f"{table.table.noun.capitalize()} {name!r} of {self.described(owner)}"
         if table is self.sql.owners:
             what = self.title(owner)
-        seal = table.table.seal
-        if seal is not None and seal.of(sealing, row) not in (None, row[seal.column]):
-            raise CorruptCheckpoint(f"{what} does not fit its seal: a column was changed, or it was moved. Delete it.")
-        opened = dict(row)
+        opened = {name: plain(value) for name, value in row.items()} | {"tenant": self.tenant}
+        for made in table.table.seals:
+            value = row[made.column]
+            if not (made.fits(opened) if made.fits else made.of(sealing, row) in (None, value)):
+                raise CorruptCheckpoint(
+                    f"{what} does not fit its seal: a column was changed, or it was moved. Delete it."
+                )
         for one in table.table.sealed:
             if not (stored := row[one.column]):
                 continue
@@ -171,12 +174,12 @@ class Moving:
                 opened[one.column] = content.kind + content.body
             if one.words is not None and not self.searched:
                 opened.update(one.words(opened[one.column]))
-        return tuple(plain(opened[one]) for one in (*table.columns, *table.bases))
+        return tuple(opened[one] for one in (*table.columns, *table.bases))
 
     def seal(self, table: TableStatements, row: dict[str, Any], owner: Row) -> Any:
         """Return a row to write, of `TableStatements.row_type`."""
         sealing = self.sealing_of(owner)
-        row["tenant"] = self.tenant
+        row["tenant"] = row[self.tables.tenant] = self.tenant
         for one in table.table.sealed:
             if not (content := row[one.column]):
                 continue
@@ -187,9 +190,10 @@ class Moving:
                 row[one.column] = sealing.seal(content[:1], (content[1:],), one.name, *identity)
         if not self.searched:
             row.update(dict.fromkeys(table.table.cleared))
-        if table.table.seal is not None:
-            row[table.table.seal.column] = table.table.seal.of(sealing, row) or 0
-        return table.row_type(*(row[one] for one in table.written))
+        for made in table.table.seals:
+            value = made.of(sealing, row)
+            row[made.column] = 0 if value is None else value
+        return table.row_type(row[one] for one in table.written)
 
     def _identity(self, sealed: Sealed, row: Row, sealing: Sealing) -> tuple[Any, ...]:
         identity = tuple(row[one] for one in sealed.row)
@@ -203,8 +207,8 @@ class Moving:
         row = dict(zip(self.sql.owners.columns, values, strict=True))
         owner = self.tables.owner
         row.update((name, os.urandom(length)) for name, length in owner.fresh)
-        if owner.id:  # a repeated attempt continues with its parts, and no file can name those of another owner
-            place = repr((self.tables.schema.family, self.tenant, self.key_of(row), self.version_of(row)))
+        if owner.id:  # a repeated attempt replaces its parts, and no file can name those of another owner
+            place = repr((self.tables.schema.family, self.tenant, self.key_of(row)))
             row[owner.id] = hashlib.sha256(place.encode()).digest()[:16]
         return row
 
@@ -251,10 +255,12 @@ class Moving:
 
     def is_cut(self, role: str, rows: Sequence[Row]) -> bool:
         """Return whether a page may have ended before the last row."""
-        columns = [one.column for one in self.statements(role).table.sealed]
-        return (
-            len(rows) >= self.max_rows or sum(len(row[one] or b"") for row in rows for one in columns) >= self.max_bytes
-        )
+        return len(rows) >= self.max_rows or size_of(self.statements(role).table, rows) >= self.max_bytes
+
+
+def size_of(table: Table, rows: Sequence[Row]) -> int:
+    """Return the size of rows by the columns that count for it."""
+    return sum(len(row[one] or b"") for row in rows for one in table.sized)
 
 
 def plain(value: Any) -> Any:

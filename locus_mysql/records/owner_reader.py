@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..dialect import Statement
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
-from .moving import Moving, OwnerRecord, Page, PartRecord, Position, Restart, plain
+from .moving import Moving, OwnerRecord, Page, PartRecord, Position, Restart, plain, size_of
 from .row_statements import ALL, Selection
 from .tables import Row
 
@@ -55,12 +56,13 @@ class OwnerReader:
         self._selection = selection
         self._after: dict[str, Any] | None = None
         self._among = among
-        self._owners = 8 if among is None else moving.max_owners  # that one page reads
+        self._owners = min(32, moving.max_owners) if among is None else moving.max_owners  # that one page reads
+        self._ahead: list[dict[str, Any]] | None = None
         self._reading: _Reading | None = None
         self._resumed = after
 
     def page(self) -> Operation[Page]:
-        """Return the next records. Two round trips for many small owners; one for each page of a large one."""
+        """Return the next records. One round trip for many small owners, and for each page of a large one."""
         if self._resumed is not None:
             return (yield from self._resume())
         if self._reading is not None:
@@ -69,19 +71,25 @@ class OwnerReader:
         if self._among is not None:
             after = () if self._after is None else moving.key_of(self._after)
             owners = [one for one in self._among if moving.key_of(one) > after][: self._owners]
+        elif self._ahead is not None:
+            owners, self._ahead = self._ahead, None
         else:
-            find = moving.sql.page_of_owners(moving.tenant, self._selection, self._after, self._owners)
-            (found,) = yield Batch.of(find)
+            (found,) = yield Batch.of(self._find(self._after))
             owners = [moving.sql.owners.row(row) for row in found.rows]
         if not owners:
             return Page([], [], None)
         return (yield from self._several(owners))
+
+    def _find(self, after: Row | None) -> Statement:
+        moving = self._moving
+        return moving.sql.page_of_owners(moving.tenant, self._selection, after, self._owners, moving.max_bytes)
 
     def alone(self, key: tuple[Any, ...]) -> Operation[Iterator[Operation[Page]] | None]:
         """Return the pages of one owner; None if there is none."""
         stored = yield from self._moving.live(key)
         if stored is None:
             return None
+        self._among = [stored]
 
         def pages() -> Iterator[Operation[Page]]:
             yield self._several([stored])
@@ -91,11 +99,14 @@ class OwnerReader:
         return pages()
 
     def _several(self, owners: list[dict[str, Any]]) -> Operation[Page]:
-        moving = self._moving
+        """Read the parts of some owners, and the owners of the next page."""
+        moving, tables = self._moving, self._moving.tables
+        most = moving.max_owners
         while True:
             parts = {role: moving.parts(role, owners) for role in moving.sql.parts}
             again = moving.seen(owners)
-            results = yield Batch((*parts.values(), again))
+            ahead = () if self._among is not None else (self._find(owners[-1]),)
+            results = yield Batch((*parts.values(), again, *ahead))
             rows = {
                 role: [moving.statements(role).row(row) for row in results.of(statement).rows]
                 for role, statement in parts.items()
@@ -105,10 +116,14 @@ class OwnerReader:
             if len(owners) == 1:
                 return (yield from self._begin(owners[0]))
             owners = owners[: len(owners) // 2]
-            self._owners = len(owners)
-        size = sum(len(owner[one.column] or b"") for owner in owners for one in moving.tables.owner.sealed)
-        self._owners = max(1, len(owners) // 4) if size > moving.max_bytes else min(moving.max_owners, 2 * self._owners)
-        seen = [dict(zip(moving.tables.seen, row, strict=True)) for row in results.of(again).rows]
+            most = len(owners)
+        read = [(tables.owner, owners), *((moving.statements(role).table, some) for role, some in rows.items())]
+        is_small = 2 * max(size_of(table, some) for table, some in read) < moving.max_bytes
+        is_short = 2 * max(map(len, rows.values()), default=0) < moving.max_rows
+        self._owners = min(most, 2 * self._owners if is_small and is_short else len(owners))
+        for statement in ahead:
+            self._ahead = [moving.sql.owners.row(row) for row in results.of(statement).rows]
+        seen = [dict(zip(tables.seen, row, strict=True)) for row in results.of(again).rows]
         now = {moving.key_of(row): row for row in seen}
         page = Page([], [], None)
         by_link: dict[tuple[Any, ...], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
@@ -118,6 +133,7 @@ class OwnerReader:
         for owner in owners:
             stored = now.get(moving.key_of(owner))
             if stored is None or moving.epoch_of(stored) != moving.epoch_of(owner):
+                self._ahead = None
                 if page.last is None:
                     return (yield from self._begin(owner))
                 break

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from ..dialect import Statement
 from ..engine.operation import Batch, Duplicate, Operation, Outdated
-from ..errors import StateTooLarge
-from ..runtime.transfer import TransferReport
+from ..errors import SchemaMismatch, StateTooLarge
+from ..transfer.engine import TransferReport
 from .ledger import FIND, RECORD
 from .moving import Moving, OwnerRecord, PartRecord, Record, Restart, Stored, plain
 from .owner_reader import OwnerReader
@@ -21,6 +21,9 @@ from .tables import Row
 
 #: How often writing an owner is tried, as others may write it meanwhile.
 TRIES = 5
+
+#: MySQL's error for a row that refers to one that is not stored.
+NO_REFERENCED_ROW = 1452
 
 #: Rows that one transaction removes.
 REMOVED_AT_ONCE = 1_000
@@ -63,7 +66,7 @@ class OwnerWriter:
     Args:
         moving: The family and the tenant.
         report: Counts rows.
-        overwrite: Whether stored owners that differ are replaced.
+        overwrite: Whether stored owners that differ are replaced, or a function that decides that from a stored row.
         verify: Whether all rows are compared, also those that were just written.
         rename: Changes the row of an owner before it is written.
         advice: What the message about an owner that was not replaced ends with.
@@ -74,7 +77,7 @@ class OwnerWriter:
         moving: Moving,
         report: TransferReport,
         *,
-        overwrite: bool = False,
+        overwrite: bool | Callable[[Row], bool] = False,
         verify: bool = False,
         rename: Callable[[dict[str, Any]], None] = lambda _: None,
         advice: str = " --overwrite replaces it.",
@@ -169,19 +172,23 @@ class OwnerWriter:
                     continue
                 chosen.append(owner)
                 seen += [found] if found is not None else []
-                if attempt and found is None:  # rows without an owner, which nobody reads
-                    yield from self._clear(owner.row)
             if not chosen:
                 return
             try:
                 yield from self._transaction(chosen, seen)
-            except (Duplicate, StateTooLarge) as error:
+            except (Duplicate, StateTooLarge, SchemaMismatch) as error:
+                if isinstance(error, SchemaMismatch) and not _lacks_a_row(error):
+                    raise
                 if len(chosen) > 1:
                     for one in chosen:
                         yield from self._write_small([one])
                     return
-                if isinstance(error, StateTooLarge):
-                    self._report.leave_out(f"{self._title(chosen[0])} was left out: {error}")
+                if not isinstance(error, Duplicate):
+                    why = f"{error}" if isinstance(error, StateTooLarge) else "a row that it refers to is not stored."
+                    self._report.leave_out(f"{self._title(chosen[0])} was left out: {why}")
+                    return
+                if attempt and not seen and error.table == moving.tables.names[moving.tables.owner.role]:
+                    self._report.differ(f"{self._title(chosen[0])} was left out: another one has its {error.key}.")
                     return
                 owners = chosen
                 continue
@@ -212,12 +219,15 @@ class OwnerWriter:
         if not self._compares_rows(owner, stored):
             same = self._moving.version_of(found) == self._moving.version_of(owner.row)
         elif equal is None:
-            return "written" if self._overwrite else "compared"
+            return "written" if self._replaces(found) else "compared"
         else:
             same = self._moving.key_of(owner.row) in equal
         if same:
             return "present"
-        return "written" if self._overwrite else "differs"
+        return "written" if self._replaces(found) else "differs"
+
+    def _replaces(self, stored: Row) -> bool:
+        return self._overwrite if isinstance(self._overwrite, bool) else self._overwrite(stored)
 
     def _count_unwritten(self, owner: _Arriving, fate: Fate) -> None:
         report = self._report
@@ -274,9 +284,9 @@ class OwnerWriter:
             first, then = moving.tables.writing(moving.tenant, token, [one.row for one in owners], parts)
             yield from self._once(*first, *steps, *then, self._insertion(owners), token=token)
             return
-        if seen:
-            links = [moving.link_of(one) for one in seen]
-            steps += [one(REMOVE, links=links) for one in moving.sql.parts.values()]
+        # Also rows that a killed transfer left, which have no owner.
+        links = list(dict.fromkeys(moving.link_of(one) for one in (*seen, *(owner.row for owner in owners))))
+        steps += [one(REMOVE, links=links) for one in moving.sql.parts.values()]
         for role, table in moving.sql.parts.items():
             if rows := [row for owner in owners for row in owner.parts[role]]:
                 steps.append(table(INSERT, rows=rows))
@@ -367,6 +377,11 @@ class OwnerWriter:
 
     def _title(self, owner: _Arriving) -> str:
         return self._moving.title(owner.row)
+
+
+def _lacks_a_row(error: SchemaMismatch) -> bool:
+    """Return whether a foreign key refused a row."""
+    return getattr(error.__cause__, "errno", None) == NO_REFERENCED_ROW
 
 
 def _size(values: Sequence[Any]) -> int:

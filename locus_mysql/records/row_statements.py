@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..dialect import Statement
@@ -17,25 +17,39 @@ from .tables import Owner, Part, Row, Table, Tables
 PAGE_OF_OWNERS = SQL("""
 SELECT {OWN_COLUMNS}
   FROM {TABLE} o
- WHERE o.tenant = :tenant AND {LIVE}{SELECTED}{AFTER}
+ WHERE o.{TENANT} = :tenant AND {LIVE}{SELECTED}{AFTER}
  ORDER BY {KEY}
  LIMIT :limit
 """)
 
+#: The same for owners with large columns. The page ends when these reach a size, after at least one owner.
+PAGE_OF_LARGE_OWNERS = SQL("""
+SELECT {OWN_COLUMNS}
+  FROM (SELECT *
+          FROM (SELECT {KEY}, SUM({SIZE}) OVER (ORDER BY {KEY}) - ({SIZE}) AS before_it
+                  FROM {TABLE} o
+                 WHERE o.{TENANT} = :tenant AND {LIVE}{SELECTED}{AFTER}
+                 ORDER BY {KEY}
+                 LIMIT :limit) AS sized
+         WHERE before_it < :limit_bytes) AS chosen
+  JOIN {TABLE} o ON o.{TENANT} = :tenant AND {CHOSEN_OWNER}
+ ORDER BY {KEY}
+""")
+
 #: Some owners by their keys, also expired ones, each with whether it is live.
-OWNERS_AT = SQL("SELECT {OWN_COLUMNS}, {LIVE} FROM {TABLE} o WHERE (o.tenant, {KEY}) IN (:keys)")
+OWNERS_AT = SQL("SELECT {OWN_COLUMNS}, {LIVE} FROM {TABLE} o WHERE (o.{TENANT}, {KEY}) IN (:keys)")
 
 #: The columns of these by which it is seen whether they are still the same.
-SEEN_AT = SQL("SELECT {SEEN_COLUMNS} FROM {TABLE} o WHERE (o.tenant, {KEY}) IN (:keys)")
+SEEN_AT = SQL("SELECT {SEEN_COLUMNS} FROM {TABLE} o WHERE (o.{TENANT}, {KEY}) IN (:keys)")
 
 #: The rows of some owners along the primary key. The page ends when the sealed columns reach a size, after at least one
 #: row.
 PAGE_OF_PARTS = SQL("""
 SELECT {COLUMNS}
   FROM (SELECT *
-          FROM (SELECT o.tenant, {KEY}, SUM({SIZE}) OVER (ORDER BY {KEY}) - ({SIZE}) AS before_it
+          FROM (SELECT o.{TENANT}, {KEY}, SUM({SIZE}) OVER (ORDER BY {KEY}) - ({SIZE}) AS before_it
                   FROM {TABLE} o
-                 WHERE (o.tenant, {LINK}) IN (:links){VALID}{AFTER}
+                 WHERE (o.{TENANT}, {LINK}) IN (:links){VALID}{AFTER}
                  ORDER BY {KEY}
                  LIMIT :limit) AS sized
          WHERE before_it < :limit_bytes) AS chosen
@@ -43,13 +57,13 @@ SELECT {COLUMNS}
  ORDER BY {ORDER}
 """)
 
-COUNT_OWNERS = SQL("SELECT COUNT(*) FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE}{SELECTED}")
+COUNT_OWNERS = SQL("SELECT COUNT(*) FROM {TABLE} o WHERE o.{TENANT} = :tenant AND {LIVE}{SELECTED}")
 
 COUNT_PARTS = SQL("""
 SELECT COUNT(*)
   FROM {OWNERS} o
   JOIN {TABLE} p ON {SAME_LINK}{SINCE}
- WHERE o.tenant = :tenant AND {LIVE}{SELECTED}
+ WHERE o.{TENANT} = :tenant AND {LIVE}{SELECTED}
 """)
 
 INSERT = SQL("INSERT INTO {TABLE} ({WRITTEN}) VALUES [rows: ({VALUES})]")
@@ -61,15 +75,15 @@ PUT = SQL(
 )
 
 #: The rows of some owners. The primary key begins with the link.
-REMOVE = SQL("DELETE FROM {TABLE} WHERE (tenant, {PLAIN_LINK}) IN (:links)")
-REMOVE_SOME = SQL("DELETE FROM {TABLE} WHERE (tenant, {PLAIN_LINK}) IN (:links) LIMIT :limit")
+REMOVE = SQL("DELETE FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links)")
+REMOVE_SOME = SQL("DELETE FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links) LIMIT :limit")
 
 #: An owner, if it is still the one that was read.
-REMOVE_SEEN = SQL("DELETE FROM {TABLE} WHERE tenant = :tenant{SEEN}")
+REMOVE_SEEN = SQL("DELETE FROM {TABLE} WHERE {TENANT} = :tenant{SEEN}")
 
 #: Undoes the batch, with error 3141, unless an owner has this number of rows.
 EXPECT = SQL("""
-SELECT CAST(IF(COUNT(*) = :expected, '1', '') AS JSON) FROM {TABLE} WHERE (tenant, {PLAIN_LINK}) IN (:links)
+SELECT CAST(IF(COUNT(*) = :expected, '1', '') AS JSON) FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links)
 """)
 
 # Pieces of these.
@@ -89,12 +103,14 @@ class Selection(NamedTuple):
         pattern: The glob that their names match.
         since: The time since which they were written to, in UTC as text; None for any.
         namespace: The first labels of their namespaces.
+        where: The stored values of columns in `Owner.fields`.
     """
 
     names: tuple[str, ...] | None = None
     pattern: str = "*"
     since: str | None = None
     namespace: tuple[str, ...] = ()
+    where: tuple[tuple[str, Any], ...] = ()
 
 
 #: All owners.
@@ -114,13 +130,16 @@ class RowStatements:
         self.owners = TableStatements(tables, tables.owner, self.dialect)
         self.parts = {part.role: TableStatements(tables, part, self.dialect) for part in tables.parts}
 
-    def page_of_owners(self, tenant: str, selection: Selection, after: Row | None, limit: int) -> Statement:
+    def page_of_owners(
+        self, tenant: str, selection: Selection, after: Row | None, limit: int, limit_bytes: int
+    ) -> Statement:
         """Return the next live owners along the primary key, in the columns of `TableStatements.names`."""
         pieces, values = self._selected(selection)
         condition, after_values = after_row(self.tables.owner, after)
-        return self.owners(
-            PAGE_OF_OWNERS, {**pieces, "AFTER": condition}, tenant=tenant, limit=limit, **values, **after_values
-        )
+        values |= {"tenant": tenant, "limit": limit, **after_values}
+        if not self.tables.owner.sized:
+            return self.owners(PAGE_OF_OWNERS, {**pieces, "AFTER": condition}, **values)
+        return self.owners(PAGE_OF_LARGE_OWNERS, {**pieces, "AFTER": condition}, limit_bytes=limit_bytes, **values)
 
     def count(self, tenant: str, selection: Selection) -> tuple[Statement, ...]:
         """Return the numbers of live owners and of their parts, one for each table."""
@@ -143,6 +162,9 @@ class RowStatements:
             path = owner.spaces.path_of(selection.namespace)
             text += _WITHIN.format(column=owner.spaces.column)
             values |= {"space": path, "space_end": path[:-1] + b"\1"}
+        for number, (name, value) in enumerate(selection.where):
+            text += f" AND o.`{name}` = :where{number}"
+            values[f"where{number}"] = value
         return {"SELECTED": text}, values
 
 
@@ -164,45 +186,50 @@ class TableStatements:
         self.bases = tuple(f"base_{one.column}" for one in table.sealed if one.base)
         own = isinstance(table, Owner)
         link = tables.link if not own or tables.owner.id else ()
-        seal = table.seals
+        made = table.made
         #: The columns of a row that is read: those that are moved, those of the link, the checksums, and the bases.
-        self.names = (*self.columns, *link, *seal, *self.bases)
-        #: The columns of a row that is written, and the named tuple of them.
-        self.written = ("tenant", *link, *self.columns, *seal)
-        made: Any = namedtuple
-        self.row_type: Callable[..., tuple[Any, ...]] = made(f"{table.role.title()}Row", self.written)
+        self.names = (*self.columns, *link, *made, *self.bases)
+        #: The columns of a row that is written.
+        self.written = (tables.tenant, *link, *self.columns, *made)
+        #: A named tuple but for its names, which may be any that columns can have.
+        getters = {name: property(itemgetter(place)) for place, name in enumerate(self.written)}
+        self.row_type: Callable[[Iterable[Any]], tuple[Any, ...]] = type(
+            "Row", (tuple,), {"_fields": self.written, **getters}
+        )
         self._pieces = self._pieces_of(tables, link)
 
     def _pieces_of(self, tables: Tables, link: Sequence[str]) -> dict[str, str]:
         table, owner = self.table, tables.owner
         name, owners = f"`{tables.names[table.role]}`", f"`{tables.names[owner.role]}`"
         read = self.names[: len(self.names) - len(self.bases)]
-        others = [one for one in self.written if one not in ("tenant", *table.key)]
+        others = [one for one in self.written if one not in (tables.tenant, *table.key)]
         bases = [f"{one.base} AS base_{one.column}" for one in table.sealed if one.base]
         pieces = {
             "TABLE": name,
+            "TENANT": tables.tenant,
             "OWNERS": owners,
-            "OWN_COLUMNS": _each("o.{}", read),
-            "COLUMNS": ", ".join((_each(f"{name}.{{}}", read), *bases)),
+            "OWN_COLUMNS": _each("o.`{}`", read),
+            "COLUMNS": ", ".join((_each(f"{name}.`{{}}`", read), *bases)),
             "KEY": _each("o.{}", table.key),
             "LINK": _each("o.{}", tables.link),
             "PLAIN_LINK": _each("{}", tables.link),
-            "WRITTEN": _each("{}", self.written),
+            "WRITTEN": _each("`{}`", self.written),
             "VALUES": _each(":{}", self.written),
             "FROM_FRESH": _each("{0} = fresh.{0}", others),
             "FROM_VALUES": _each("{0} = VALUES({0})", others),
-            "CHOSEN": " AND ".join(f"{name}.{one} = chosen.{one}" for one in ("tenant", *table.key)),
+            "CHOSEN": " AND ".join(f"{name}.{one} = chosen.{one}" for one in (tables.tenant, *table.key)),
+            "CHOSEN_OWNER": " AND ".join(f"o.{one} = chosen.{one}" for one in table.key),
             "ORDER": _each(f"{name}.{{}}", table.key),
-            "SIZE": " + ".join(f"COALESCE(LENGTH(o.{one.column}), 0)" for one in table.sealed) or "0",
+            "SIZE": " + ".join(f"COALESCE(LENGTH(o.{one}), 0)" for one in table.sized) or "0",
             "SEEN_COLUMNS": _each("o.{}", tables.seen),
             "SEEN": "".join(f" AND {one} = :{one}" for one in tables.seen),
             "LIVE": _LIVE.format(expires=owner.expires) if owner.expires else "TRUE",
-            "SAME_LINK": " AND ".join(f"p.{one} = o.{one}" for one in ("tenant", *tables.link)),
+            "SAME_LINK": " AND ".join(f"p.{one} = o.{one}" for one in (tables.tenant, *tables.link)),
             "VALID": "",
             "SINCE": "",
         }
         if isinstance(table, Part) and table.since is not None:
-            same = " AND ".join(f"t.{one} = o.{one}" for one in ("tenant", *tables.link))
+            same = " AND ".join(f"t.{one} = o.{one}" for one in (tables.tenant, *tables.link))
             pieces["VALID"] = _VALID.format(*table.since, owners=owners, same=same)
             pieces["SINCE"] = " AND p.{} >= o.{}".format(*table.since)
         if isinstance(table, Part) and table.removed:

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 from ..dialect import Schema, Statement
 from ..dialect.resealing import OwnerTable, SealedColumn
+from ..engine.operation import Operation
 from ..runtime.sealing import Sealing, Value
 
 #: The columns of a row by name.
 Row: TypeAlias = Mapping[str, Any]
 
-#: A column in a CREATE TABLE statement; names are in lower case, other clauses begin with an upper-case word.
-_COLUMN = re.compile(r"^ {2,}([a-z]\w*) +(.*)$", re.MULTILINE)
+#: A column in a CREATE TABLE statement; names are quoted or in lower case, other clauses begin with an upper-case word.
+_COLUMN = re.compile(r"^ {2,}(?:`(\w+)`|([a-z]\w*)) +(.*)$", re.MULTILINE)
 
 
 class Sealed(NamedTuple):
@@ -52,15 +53,18 @@ class Sealed(NamedTuple):
 
 
 class Seal(NamedTuple):
-    """A column with the checksum of readable columns.
+    """A column that is made from the others of its row, such as the checksum of readable columns.
 
     Args:
         column: The column.
-        of: Returns the checksum from the owner's sealing and the row; None if the row's is not checked.
+        of: Returns its value from the owner's sealing and the row, which has the tenant as ``tenant``; None if the
+            row's is not checked.
+        fits: Returns whether the row that was read fits it; None if the value must be the same.
     """
 
     column: str
-    of: Callable[[Sealing, Row], int | None]
+    of: Callable[[Sealing, Row], Any]
+    fits: Callable[[Row], bool] | None = None
 
 
 class Spaces(NamedTuple):
@@ -91,7 +95,8 @@ class Table:
         role: Its role in `Tables.names`.
         key: Its primary key after the tenant.
         sealed: Its columns with sealed bytes.
-        seal: Its column with a checksum.
+        seals: Its columns that are made from others, in this order.
+        large: Further columns whose lengths count for the size of a page.
         noun: What a row is, in the singular.
         title: The column that names a row in messages; empty if the key does.
         unmoved: Columns that are not moved, such as those that say who uses the row at present.
@@ -100,15 +105,21 @@ class Table:
     role: str
     key: tuple[str, ...]
     sealed: tuple[Sealed, ...] = ()
-    seal: Seal | None = None
+    seals: tuple[Seal, ...] = ()
+    large: tuple[str, ...] = ()
     noun: str = "row"
     title: str = ""
     unmoved: tuple[str, ...] = ()
 
     @property
-    def seals(self) -> tuple[str, ...]:
-        """The columns with checksums."""
-        return (*(() if self.seal is None else (self.seal.column,)), *(one.seal for one in self.sealed if one.seal))
+    def made(self) -> tuple[str, ...]:
+        """The columns that are made anew, such as checksums."""
+        return (*(one.column for one in self.seals), *(one.seal for one in self.sealed if one.seal))
+
+    @property
+    def sized(self) -> tuple[str, ...]:
+        """The columns whose lengths count for the size of a page."""
+        return (*(one.column for one in self.sealed), *self.large)
 
     @property
     def cleared(self) -> frozenset[str]:
@@ -134,6 +145,7 @@ class Owner(Table):
         named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
         updated: The column with the time of the last write; empty if there is none.
         expires: The column with the time from which on an owner is expired; empty if owners do not expire.
+        fields: Columns that the user chose and may select by, with functions that return the stored value of a text.
     """
 
     version: tuple[str, ...] = ()
@@ -147,6 +159,7 @@ class Owner(Table):
     named: str = ""
     updated: str = ""
     expires: str = "expires_at"
+    fields: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -172,6 +185,10 @@ class Tables:
         owner: The table of owners.
         parts: The tables of parts, in an order in which rows only need rows that come before them.
         writing: Writes owners with more than their rows, always in one transaction; None if rows are all.
+        tenant: The column with the tenant.
+        replaceable: Whether owners that differ may be replaced.
+        scope: The columns that the user chose, as the command line names them.
+        check: Checks the tables before they are read; None if nothing is to be checked.
     """
 
     schema: Schema
@@ -179,6 +196,10 @@ class Tables:
     owner: Owner
     parts: tuple[Part, ...] = ()
     writing: Writing | None = None
+    tenant: str = "tenant"
+    replaceable: bool = True
+    scope: tuple[str, ...] = ()
+    check: Callable[[], Operation[None]] | None = None
 
     @property
     def link(self) -> tuple[str, ...]:
@@ -196,7 +217,9 @@ class Tables:
         roles = {name: role for role, name in self.names.items()}
         return {
             roles[table.name]: tuple(
-                name for name, kind in _COLUMN.findall(table.definition) if " AS (" not in f" {kind}"
+                quoted or plain
+                for quoted, plain, kind in _COLUMN.findall(table.definition)
+                if " AS (" not in f" {kind}"
             )
             for table in self.schema.tables
         }
@@ -206,7 +229,7 @@ class Tables:
 
         The tenant, the link and the checksums are not among them: they are made anew.
         """
-        left = {"tenant", *table.seals, *table.unmoved}
+        left = {self.tenant, *table.made, *table.unmoved}
         left |= {table.id} if isinstance(table, Owner) else {*self.link}
         return tuple(name for name in self._columns[table.role] if name not in left)
 

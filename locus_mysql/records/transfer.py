@@ -1,252 +1,215 @@
-"""Exports, imports and copies of any family, derived from its `Tables`: `RowTransfer`.
-
-A line is a row: ``{"owner": [values]}``, or ``{"part": table, "row": [values]}`` of the owner before it. The first line
-names the family, its layout, the tenant and the selection. Bytes are in base 64. Of sealed bytes, a line has the
-content, so a file is clear text, and may be imported for another tenant and with other keys.
-"""
+"""Rows of any family as a source and a target of transfers, derived from its `Tables`: `RowSource` and `RowTarget`."""
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..config import MySQLConfig
 from ..engine.operation import Batch, Operation
+from ..engine.retry import Backoff
 from ..errors import InvalidInput, UsageError
 from ..runtime.arguments import check_text
-from ..runtime.checksummed_jsonl import Head, checksummed
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys, refuse_clear_tables
 from ..runtime.server_times import as_sql_time
-from ..runtime.transfer import RecordPage, TransferReport
-from .moving import Moving, OwnerRecord, PartRecord, Position, Record, Restart
+from ..transfer.engine import Advance, TransferReport, UnitSource, UnitTarget, transfer
+from .moving import Moving, Page, Position
 from .owner_reader import OwnerReader
 from .owner_writer import OwnerWriter
 from .row_statements import Selection
-from .tables import Tables
+from .tables import Row, Tables
 
 T = TypeVar("T")
 
-#: The format in the first line.
-FORMAT = "locus-mysql rows 1"
 
-_RESTART = {"restart": True}
-
-
-class RowTransfer:
-    """Exports and imports a family. See `Transfer`.
+class Place(NamedTuple):
+    """Where reading continues.
 
     Args:
-        tables: The family's tables.
-        config: The options, with the tenant.
+        table: The number of the table of owners.
+        position: Where in it; None for its beginning.
     """
 
-    noun = "row"
+    table: int
+    position: Position | None = None
 
-    def __init__(self, tables: Tables, config: MySQLConfig) -> None:
-        self._tables = tables
-        self._config = config
 
-    def source(
+class RowPage(NamedTuple):
+    """Records of one table of owners.
+
+    Args:
+        table: The number of the table among the family's.
+        page: The records.
+    """
+
+    table: int
+    page: Page
+
+
+class RowSource(UnitSource[RowPage]):
+    """Reads owners in the order of their keys, each before its parts.
+
+    Args:
+        tables: The family's tables, one declaration for each table of owners, in the order in which they are read.
+        config: The options, with the tenant.
+        database: The database of the tables.
+        threads: The names of the owners; None for all.
+        pattern: Only owners whose names match this glob.
+        since: Only owners that were written to since, and some from up to an hour before.
+        namespace: Only owners in the namespace with these labels, and below.
+        where: Only owners with these values in columns that the user chose.
+
+    Raises:
+        UsageError: The family cannot select by one of these.
+    """
+
+    def __init__(
         self,
+        tables: Sequence[Tables],
+        config: MySQLConfig,
+        database: Database,
+        *,
         threads: Sequence[str] | None = None,
         pattern: str = "*",
         since: datetime | None = None,
         namespace: Sequence[str] = (),
-        **others: Any,
-    ) -> RowSource:
-        """Return the source that reads owners with all their rows.
-
-        Args:
-            threads: The names of the owners; None for all.
-            pattern: Only owners whose names match this glob.
-            since: Only owners that were written to since, and some from up to an hour before.
-            namespace: Only owners in the namespace with these labels, and below.
-            others: None are supported.
-        """
-        owner, family = self._tables.owner, self._tables.schema.family
-        refused = dict(others)
-        if not owner.named:
-            refused |= {} if threads is None else {"threads": threads}
-            refused |= {} if pattern == "*" else {"pattern": pattern}
-        if not owner.updated and since is not None:
-            refused["since"] = since
-        if owner.spaces is None:
-            refused |= {"namespace": namespace} if namespace else {}
-        elif namespace:
-            owner.spaces.path_of(namespace)  # refuses what is no namespace
-        if refused:
-            raise UsageError(f"An export of {family} cannot be limited by {', '.join(sorted(refused))}.")
-        names = None if threads is None else tuple(sorted({check_text(one, "A name") for one in threads}))
-        time = None if since is None else as_sql_time(since)
-        selection = Selection(names, check_text(pattern, "Pattern"), time, tuple(namespace))
-        return RowSource(self._tables, self._config, selection)
-
-    def accepts(self, head: Head) -> bool:
-        """See `Transfer.accepts`."""
-        return head.format == FORMAT and head.content.get("family") == self._tables.schema.family
-
-    def target(self, head: Head, *, overwrite: bool = False, verify: bool = False) -> RowTarget:
-        """See `Transfer.target`."""
-        layout = self._tables.schema.layout_version
-        if head.content.get("layout") != layout:
-            raise InvalidInput(
-                f"The rows have layout {head.content.get('layout')!s:.20}, and the tables have layout {layout}. "
-                "Export them again after migrating the tables."
-            )
-        return RowTarget(self._tables, self._config, overwrite=overwrite, verify=verify)
-
-
-class RowSource:
-    """Reads owners in the order of their keys, each before its parts.
-
-    Args:
-        tables: The family's tables.
-        config: The options, with the tenant.
-        selection: Which owners.
-    """
-
-    def __init__(self, tables: Tables, config: MySQLConfig, selection: Selection) -> None:
+        where: Mapping[str, str] | None = None,
+    ) -> None:
         self._config = config
-        self._moving = Moving(tables, config)
-        self._selection = selection
-        self._reader: OwnerReader | None = None
-        self._ended = False
-        self._last: OwnerRecord | None = None
-        chosen = {name: value for name, value in selection._asdict().items() if value not in (None, "*", ())}
-        schema = tables.schema
-        self.head = checksummed(
-            {"format": FORMAT, "family": schema.family, "layout": schema.layout_version, "tenant": config.tenant}
-            | chosen
+        self._database = database
+        self.moving = [Moving(one, config) for one in tables]
+        #: Where to begin.
+        self.start = Place(0)
+        owner, schema = tables[0].owner, tables[0].schema
+        where = where or {}
+        refused = {
+            "threads": threads is not None and not owner.named,
+            "pattern": pattern != "*" and not owner.named,
+            "since": since is not None and not owner.updated,
+            "namespace": bool(namespace) and owner.spaces is None,
+            "where": not where.keys() <= owner.fields.keys(),
+        }
+        if any(refused.values()):
+            names = ", ".join(name for name, is_refused in sorted(refused.items()) if is_refused)
+            raise UsageError(f"An export of {schema.family} cannot be limited by {names}.")
+        if namespace and owner.spaces is not None:
+            owner.spaces.path_of(namespace)  # refuses what is no namespace
+        self._selection = Selection(
+            None if threads is None else tuple(sorted({check_text(one, "A name") for one in threads})),
+            check_text(pattern, "Pattern"),
+            None if since is None else as_sql_time(since),
+            tuple(namespace),
+            tuple((name, owner.fields[name](value)) for name, value in sorted(where.items())),
         )
+        chosen = {name: value for name, value in self._selection._asdict().items() if value not in (None, "*", ())}
+        #: What the first line of a file says.
+        self.head = {"family": schema.family, "layout": schema.layout_version, "tenant": config.tenant} | chosen
+        if tables[0].scope:
+            self.head["scope"] = list(tables[0].scope)
 
-    def position_of(self, content: Mapping[str, Any]) -> Position:
-        """Return the position of the record in a line; call it for each line of a file, in their order."""
-        record = record_of(self._moving, content)
-        if isinstance(record, OwnerRecord):
-            self._last = record
-        if self._last is None:
-            raise InvalidInput("The line belongs to no owner.")
-        if isinstance(record, PartRecord):
-            return Position(self._last.values, record.role, record.values)
-        return Position(self._last.values, void=isinstance(record, Restart))
-
-    async def count(self, database: Database) -> int:
-        """Return the number of rows."""
+    async def open(self) -> int:
+        """Check that the tables exist; return the number of rows."""
 
         def counting() -> Operation[int]:
-            counts = self._moving.sql.count(self._moving.tenant, self._selection)
-            results = yield Batch(counts, atomic=False)
+            counts = [one for moving in self.moving for one in moving.sql.count(self._config.tenant, self._selection)]
+            results = yield Batch(tuple(counts), atomic=False)
             return sum(int(str(result.rows[0][0])) for result in results)
 
-        return await self._run(database, counting())
+        check = self.moving[0].tables.check
+        if check is not None:
+            await self._database.asynchronous.run(check())
+        return await self._run(counting())
 
-    async def page(self, database: Database, after: Position | None, limit: int) -> RecordPage:
-        """Return the lines after those of the last page. Only the first call uses the position."""
-        page = RecordPage()
-        if self._ended:
-            return page
-        if self._reader is None:
-            self._reader = OwnerReader(self._moving, self._selection, after)
-        while not page.records:
-            found = await self._run(database, self._reader.page())
-            page.damaged += found.damaged
-            page.records += map(line_of, found.records)
-            page.last = found.last
-            if found.last is None:
-                self._ended = True
-                page.last = "end" if page.damaged else None
-                break
-        return page
+    async def units(self) -> AsyncGenerator[RowPage, None]:
+        """Read the pages."""
+        for number in range(self.start.table, len(self.moving)):
+            after = self.start.position if number == self.start.table else None
+            reader = OwnerReader(self.moving[number], self._selection, after)
+            backoff = Backoff("A page of rows ended where the page before it had ended")
+            while True:
+                page = await self._run(reader.page())
+                if page.records or page.damaged:
+                    yield RowPage(number, page)
+                if page.last is None:
+                    break
+                backoff.compare((page.last, len(page.records)))
 
-    async def _run(self, database: Database, operation: Operation[T]) -> T:
+    async def _run(self, operation: Operation[T]) -> T:
         steps = fetching_keys(operation, self._config)
-        return await database.asynchronous.run(steps, self._moving.tables.schema, self._config.ddl_mode)
+        return await self._database.asynchronous.run(steps, self.moving[0].tables.schema, self._config.ddl_mode)
 
 
-class RowTarget:
+class RowTarget(UnitTarget[RowPage]):
     """Writes owners that are missing, and compares the others.
 
     Args:
-        tables: The family's tables.
+        tables: The family's tables; see `RowSource`.
         config: The options, with the tenant.
-        overwrite: Whether owners that differ are replaced.
+        database: The database of the tables.
+        overwrite: Whether owners that differ are replaced, or a function that decides that from a stored row.
         verify: Whether all rows are compared, also those that were just written.
         options: Of `OwnerWriter`.
-    """
-
-    def __init__(self, tables: Tables, config: MySQLConfig, *, overwrite: bool, verify: bool, **options: Any) -> None:
-        self._config = config
-        self._options = options
-        self._moving = Moving(tables, config)
-        refuse_clear_tables(config, tables.schema)
-        self._overwrite, self._verify = overwrite, verify
-        self._writer: OwnerWriter | None = None
-
-    def read(self, content: Mapping[str, Any]) -> Record:
-        """Return the record in a line."""
-        return record_of(self._moving, content)
-
-    async def write(self, database: Database, records: Sequence[Record], report: TransferReport) -> None:
-        """Take records in the order of the source. `finish` writes the last ones."""
-        if self._writer is None:
-            given = {"overwrite": self._overwrite, "verify": self._verify, **self._options}
-            self._writer = OwnerWriter(self._moving, report, **given)
-        await self._run(database, self._writer.write(records))
-
-    async def finish(self, database: Database) -> None:
-        """Write what is left, after the source has ended."""
-        if self._writer is not None:
-            await self._run(database, self._writer.finish())
-
-    async def _run(self, database: Database, operation: Operation[None]) -> None:
-        steps = fetching_keys(operation, self._config)
-        await database.asynchronous.run(steps, self._moving.tables.schema, self._config.ddl_mode)
-
-
-def line_of(record: Record) -> bytes:
-    """Return the line of a record."""
-    if isinstance(record, Restart):
-        return checksummed(_RESTART)
-    values = [{"b": b64encode(one).decode()} if isinstance(one, bytes) else one for one in record.values]
-    if isinstance(record, OwnerRecord):
-        return checksummed({"owner": values})
-    return checksummed({"part": record.role, "row": values})
-
-
-def record_of(moving: Moving, content: Mapping[str, Any]) -> Record:
-    """Return the record in a line.
 
     Raises:
-        InvalidInput: It is none of the family.
+        EncryptionError: There are keys, and the family does not encrypt.
+        InvalidInput: Its owners cannot be replaced.
     """
-    if content == _RESTART:
-        return Restart()
-    if content.keys() == {"owner"}:
-        return OwnerRecord(_values_of(content["owner"], len(moving.sql.owners.columns)))
-    role = content.get("part")
-    if content.keys() != {"part", "row"} or not isinstance(role, str) or role not in moving.sql.parts:
-        raise InvalidInput("A line is a row of a table of the family, or the owner of the rows after it.")
-    table = moving.sql.parts[role]
-    return PartRecord(role, _values_of(content["row"], len(table.columns) + len(table.bases)))
+
+    def __init__(
+        self,
+        tables: Sequence[Tables],
+        config: MySQLConfig,
+        database: Database,
+        *,
+        overwrite: bool | Callable[[Row], bool] = False,
+        verify: bool = False,
+        **options: Any,
+    ) -> None:
+        self._config = config
+        self._database = database
+        self.moving = [Moving(one, config) for one in tables]
+        schema = tables[0].schema
+        refuse_clear_tables(config, schema)
+        if overwrite and not tables[0].replaceable:
+            raise InvalidInput(f"Rows of {schema.family} are not replaced (--overwrite).")
+        self._options = {"overwrite": overwrite, "verify": verify, **options}
+        self._writer: OwnerWriter | None = None
+        self._table = -1
+
+    async def write(self, unit: RowPage, report: TransferReport) -> None:
+        """Take records in the order of the source. `finish` writes the last ones."""
+        for damage in unit.page.damaged:
+            report.leave_out(damage)
+        if unit.table != self._table:
+            await self.finish()
+            self._table, self._writer = unit.table, OwnerWriter(self.moving[unit.table], report, **self._options)
+        assert self._writer is not None  # noqa: S101 - for the type checker
+        await self._run(self._writer.write(unit.page.records))
+
+    async def finish(self) -> None:
+        """Write what is left of a table, after its last record."""
+        if self._writer is not None:
+            await self._run(self._writer.finish())
+
+    async def _run(self, operation: Operation[None]) -> None:
+        steps = fetching_keys(operation, self._config)
+        await self._database.asynchronous.run(steps, self.moving[0].tables.schema, self._config.ddl_mode)
 
 
-def _values_of(values: Any, number: int) -> tuple[Any, ...]:
-    if not isinstance(values, list) or len(values) != number:
-        raise InvalidInput(f"The row must have {number} values.")
-    return tuple(map(_value_of, values))
+async def copy_rows(
+    source: RowSource, target: RowTarget, report: TransferReport, advance: Advance = lambda *_: None
+) -> TransferReport:
+    """Copy the rows of a family. May be repeated: owners that the target has are compared and skipped.
 
-
-def _value_of(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"b"} and isinstance(value["b"], str):
-        try:
-            return b64decode(value["b"], validate=True)
-        except ValueError:
-            raise InvalidInput("Bytes must be in base 64.") from None
-    if isinstance(value, str):
-        return check_text(value, "A value")
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    raise InvalidInput("A value is null, a whole number, text, or bytes in base 64.")
+    Args:
+        source: Reads the rows.
+        target: Writes them; of the same family.
+        report: Filled during the copy. If its ``dry_run`` is true, rows are only counted.
+        advance: Called after each page.
+    """
+    if report.dry_run:
+        report.copied = await source.open()
+        return report
+    return await transfer(source, target, report, advance=advance)

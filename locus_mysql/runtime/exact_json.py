@@ -144,6 +144,19 @@ def _path(location: tuple[str | int, ...], *, tagged: bool) -> list[str | int]:
     return parts
 
 
+def as_json(value: object, what: str) -> Any:
+    """Return a value as Python's encoder would return it again: tuples become lists, keys become text.
+
+    Raises:
+        InvalidInput: JSON cannot hold it.
+    """
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = error if isinstance(error, TypeError) else "it contains itself or is nested too deep"
+        raise InvalidInput(f"{what} cannot be stored as JSON: {kind}. Nothing was written.") from None
+
+
 def encode_json(value: Any) -> bytes:
     """Return compact JSON text, with ``NaN`` and infinities spelled as in JavaScript.
 

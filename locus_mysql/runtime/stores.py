@@ -3,8 +3,7 @@
 Each operation is written once, as a generator, and awaited or blocking in a class:
 
     class CheckpointStore(AsyncStore[StoreOperations]):
-        @awaited(StoreOperations.save)
-        def save(self) -> None: ...
+        save = awaited_method(StoreOperations.save)
 
 The method has the operation's signature and docstring. The definition below the decorator has no body; it gives the
 method the name that type checkers show in errors.
@@ -29,7 +28,6 @@ from typing import (
     ParamSpec,
     Protocol,
     Self,
-    TypeAlias,
     TypeVar,
     get_args,
     get_type_hints,
@@ -186,9 +184,6 @@ class SyncStore(Store[Ops]):
 AnyOps = TypeVar("AnyOps")
 OCovariant = TypeVar("OCovariant", covariant=True)
 
-#: A definition without a body.
-Definition: TypeAlias = Callable[[Any], None]
-
 
 class RunsAwaited(Protocol[OCovariant]):
     """A class with awaited methods."""
@@ -208,51 +203,33 @@ class RunsBlocking(Protocol[OCovariant]):
     def _run(self, operation: Generator[Any, Any, T]) -> T: ...
 
 
-def awaited(
+def awaited_method(
     operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
-) -> Callable[[Definition], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
-    """Replace a definition by a coroutine method that runs the operation."""
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the coroutine method that runs an operation."""
 
     async def method(self: RunsAwaited[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(operation(self._operations, *args, **kwargs))
 
-    return _replacing_definition(method, operation)
-
-
-def blocking(
-    operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
-) -> Callable[[Definition], Callable[Concatenate[Any, P], T]]:
-    """Replace a definition by a method that runs the operation and waits for its result."""
-
-    def method(self: RunsBlocking[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(operation(self._operations, *args, **kwargs))
-
-    return _replacing_definition(method, operation)
-
-
-def awaited_method(
-    operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Return the coroutine method that `awaited` puts in place of a definition."""
-    return awaited(operation)(_no_definition)
+    return _described(method, operation)
 
 
 def blocking_method(
     operation: Callable[Concatenate[AnyOps, P], Generator[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """Return the method that `blocking` puts in place of a definition."""
-    return blocking(operation)(_no_definition)
+    """Return the method that runs an operation and waits for its result."""
 
+    def method(self: RunsBlocking[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(operation(self._operations, *args, **kwargs))
 
-def _no_definition(_self: Any) -> None:
-    """Stand for a definition without a body."""
+    return _described(method, operation)
 
 
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def _replacing_definition(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> Callable[[Definition], M]:
-    """A decorator that ignores the definition, and returns the method with the operation's name, signature and docs."""
+def _described(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> M:
+    """Return a method with the operation's name, signature and docs."""
     functools.update_wrapper(method, operation)
     del method.__wrapped__  # type: ignore[attr-defined]  # or inspect would show the generator's signature
     # Annotations as objects: text would be resolved in this module's namespace, not the operation's.
@@ -267,4 +244,4 @@ def _replacing_definition(method: M, operation: Callable[..., Generator[Any, Any
         return_annotation=annotations["return"],
     )
     method.__annotations__ = annotations
-    return lambda _definition: method
+    return method

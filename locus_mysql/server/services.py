@@ -11,8 +11,7 @@ from starlette.requests import Request
 from ..config import MySQLConfig, StoreKeywords, StoreOptions
 from ..engine.bootstrap import has_own_tables
 from ..families.family import Family
-from ..families.memories.embedding import EmbedFunction
-from ..families.memories.embedding_options import name_of_model
+from ..families.memories.embedding import EmbedFunction, name_of_model
 from ..families.memories.store import SyncMemoryStore
 from ..families.working.store import SyncWorkingMemory
 from ..inspection.blocking import SyncInspector

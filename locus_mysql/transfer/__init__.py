@@ -1,5 +1,6 @@
 """The one engine of copies, exports and imports: units are read from a source and written to a target.
 
-Imports `runtime` and the layers below, and no framework. Begin with `engine`; `family_pages` makes a family a source
-or target, `jsonl` a file. Sources of a framework are in its folder in `integrations`.
+Imports `runtime` and the layers below. Begin with `engine`; `jsonl` has the lines of files and `part_file` files that
+are resumed. Sources and targets are those of rows and of files of them, in the layer `records`, and those of a
+framework, in its folder in `integrations`.
 """

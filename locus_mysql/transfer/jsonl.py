@@ -1,156 +1,119 @@
-"""Files of checksummed lines of JSON as the two ends of a transfer: `LineWriter` and `LineReader`."""
+"""Lines of JSON with checksums: one that describes the file, records, and one with their number.
+
+Each line ends with a CRC32 of the text before it, which may be left out in lines written by hand. The last line shows
+that a file was not cut off.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from typing import Any, BinaryIO, Protocol
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import isinf
+from typing import Any, BinaryIO, TypeAlias
 
-from ..errors import InvalidInput, UsageError
-from ..runtime.checksummed_jsonl import End, Head, content_of, end_line
-from ..runtime.counting import counted
-from ..runtime.transfer import RecordPage, Source, Target, TransferReport
-from . import family_pages
-from .engine import UnitSource, UnitTarget
-from .part_file import PartFile
+from ..errors import InvalidInput
 
 #: The longest line. MySQL takes no larger packet, so no exported line is longer.
 MAX_LINE_BYTES = 1 << 30
 
-_CUT_OFF = "The file ends without its last line; it was cut off."
+#: A number that may be larger than any float.
+_MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
+
+_SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
 
 
-class Output(Protocol):
-    """File-like object to which an export is written."""
-
-    def write(self, data: bytes) -> None:
-        """Append data."""
-
-
-class LineWriter(UnitTarget[RecordPage]):
-    """Writes the lines of a family's source to a file.
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line of a file.
 
     Args:
-        source: The source of the lines.
-        output: The file.
-        report: Its ``copied`` is the number of lines between the first and the last line of the file.
+        format: The format of the lines.
+        content: All its fields, such as the tenant and the selection.
     """
 
-    def __init__(self, source: Source, output: Output, report: TransferReport) -> None:
-        self._source = source
-        self._output = output
-        self._report = report
-        self._begun = False
-
-    def resume(self, file: PartFile) -> Any:
-        """Keep the intact lines of a partially written file; return the position of the last one.
-
-        Raises:
-            UsageError: The file belongs to another export.
-        """
-        size = 0
-        last: Any = None
-        lines = iter(limited_lines(file.read_from_start()))
-        for number, line in enumerate(lines, 1):
-            if number == 1 and line.endswith(b"\n") and line != self._source.head:
-                if next(lines, None) is None:  # that export failed before it wrote an item
-                    break
-                raise UsageError(f"{file.part} was left by another export, of other items. Remove it.")
-            try:
-                content = content_of(line, number)
-                if isinstance(content, End):
-                    break
-                if isinstance(content, dict):
-                    last = self._source.position_of(content)
-                    self._report.copied += 1
-            except InvalidInput:  # the process was killed while it wrote this line
-                break
-            size += len(line)
-        file.truncate(size)
-        self._begun = size > 0
-        if self._report.copied:
-            self._report.notify(f"Continuing {file.part} after {counted(self._report.copied, self._report.noun)}.")
-        return last
-
-    async def open(self) -> None:
-        """Write the first line. The engine has opened the source by then, so its tables exist."""
-        if not self._begun:
-            self._output.write(self._source.head)
-
-    async def write(self, page: RecordPage, report: TransferReport) -> None:
-        """Append the lines of a page."""
-        for damage in page.damaged:
-            report.leave_out(f"Left out: {damage}")
-        self._output.write(b"".join(page.records))
-        report.copied += len(page.records)
-
-    async def finish(self) -> None:
-        """Write the last line."""
-        self._output.write(end_line(self._report.copied))
+    format: str
+    content: Mapping[str, Any]
 
 
-class LineReader(UnitSource[RecordPage]):
-    """Reads the records in the lines of a file, in batches.
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last line of a file.
 
     Args:
-        lines: The lines of the file. The first one is read at once.
-        find_target: Returns the target for a first line, and the singular noun for a record. Raises `InvalidInput` if
-            there is no target.
+        items: Number of lines between the first and the last one.
+    """
+
+    items: int
+
+
+#: The content of a line: the first one, the last one, or a record.
+Content: TypeAlias = Head | End | dict[str, Any]
+
+
+def checksummed(content: Mapping[str, Any]) -> bytes:
+    """Return the line of an object, with its checksum and line feed."""
+    body = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+    return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
+
+
+def end_line(items: int) -> bytes:
+    """Return the last line of a file with a number of records."""
+    return checksummed({"end": {"items": items}})
+
+
+def content_of(line: bytes, number: int) -> Content:
+    """Read a line.
+
+    Args:
+        line: The line, with its line feed.
+        number: Its number in the file, counted from 1.
 
     Raises:
-        InvalidInput: The first line is damaged or missing.
+        InvalidInput: It is damaged.
     """
+    if not line.endswith(b"\n"):
+        raise InvalidInput("It is cut off: it ends without a line feed.")
+    body = line[:-1]
+    seal = _SEAL.search(body)
+    if seal is not None:
+        body = body[: seal.start()]
+        if zlib.crc32(body) != int(seal[1], 16):
+            raise InvalidInput("It is damaged: it does not have the checksum that it was written with.")
+        body += b"}"
+    try:
+        exact: dict[str, Callable[[str], Any]] = {"parse_constant": _refused}
+        if _MAY_OVERFLOW.search(body):  # a number larger than any float would become an infinity
+            exact["parse_float"] = _finite
+        content = json.loads(body, **exact)  # type: ignore[arg-type]  # names of other options are not among these
+    except (ValueError, RecursionError):
+        raise InvalidInput("It is damaged: it is no JSON.") from None
+    if not isinstance(content, dict):
+        raise InvalidInput("It is no JSON object.")
+    if number == 1:
+        name = content.get("format")
+        if not isinstance(name, str) or not name.startswith("locus-mysql "):
+            raise InvalidInput("The file is no export: its first line does not say so.")
+        return Head(name, content)
+    if content.keys() == {"end"}:
+        end = content["end"]
+        if not isinstance(end, dict) or not isinstance(end.get("items"), int):
+            raise InvalidInput("It ends the file, and does not say how many items there are.")
+        return End(end["items"])
+    return content
 
-    def __init__(self, lines: Iterable[bytes], find_target: Callable[[Head], tuple[Target, str]]) -> None:
-        self._lines = iter(lines)
-        self._number = 1
-        with self._numbered():
-            first = next(self._lines, None)
-            if first is None:
-                raise InvalidInput(_CUT_OFF)
-            head = content_of(first, 1)
-            assert isinstance(head, Head)  # noqa: S101 - a first line is a head, or was refused
-            self.target, self.noun = find_target(head)
 
-    async def units(self) -> AsyncGenerator[RecordPage, None]:
-        """Read the batches.
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise ValueError
+    return number
 
-        Raises:
-            InvalidInput: A line is damaged; the message has its number. Its batch is not returned.
-        """
-        page, size = RecordPage(), 0
-        for line in self._lines:
-            self._number += 1
-            with self._numbered():
-                content = content_of(line, self._number)
-                if isinstance(content, End):
-                    self._check_end(content)
-                    yield page
-                    return
-                assert isinstance(content, dict)  # noqa: S101 - only the first line is a head
-                page.records.append(self.target.read(content))
-            size += len(line)
-            if len(page.records) >= family_pages.MAX_RECORDS or size >= family_pages.MAX_BYTES:
-                yield page
-                page, size = RecordPage(), 0
-        raise InvalidInput(f"Line {self._number + 1}: {_CUT_OFF}")
 
-    def _check_end(self, end: End) -> None:
-        read = self._number - 2
-        if end.items != read:
-            had = counted(end.items, self.noun)
-            raise InvalidInput(f"The file had {had} when it was written, and has {read}.")
-        if next(self._lines, None) is not None:
-            self._number += 1
-            raise InvalidInput("The file continues after its last line.")
-
-    @contextlib.contextmanager
-    def _numbered(self) -> Iterator[None]:
-        """Add the line's number to errors."""
-        try:
-            yield
-        except InvalidInput as error:
-            raise InvalidInput(f"Line {self._number}: {error}") from None
+def _refused(name: str) -> Any:
+    raise ValueError(name)
 
 
 def limited_lines(file: BinaryIO) -> Iterator[bytes]:

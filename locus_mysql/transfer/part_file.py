@@ -70,7 +70,16 @@ class PartFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and not os.fstat(self._file.fileno()).st_size and self._has_its_name():
+            self.part.unlink()  # nothing was written
         self._file.close()
+
+    def _has_its_name(self) -> bool:
+        """Return whether the file under the name with ``.part`` is still this one."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self.part))
+        except OSError:
+            return False
 
     def read_from_start(self) -> BinaryIO:
         """Return the file, positioned at its beginning."""
@@ -102,7 +111,7 @@ class PartFile:
         """
         os.fsync(self._file.fileno())
         try:
-            same = os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self.part))
+            same = self._has_its_name()
             if same:
                 self.part.replace(self.path)
         except OSError as error:

@@ -13,7 +13,8 @@ import os, signal, sys
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.owner_writer import OwnerWriter
-from locus_mysql.transfer import family_pages, jsonl, part_file
+from locus_mysql.records import files
+from locus_mysql.transfer import part_file
 from locus_mysql.families.registry import register_family
 from locus_mysql.cli.main import main
 from tests.integration.families.toys import ToyFamily
@@ -36,10 +37,10 @@ def counted(function):
 if what == "write":
     part_file.PartFile.write = counted(part_file.PartFile.write)
 elif what == "read":
-    jsonl.content_of = counted(jsonl.content_of)
+    files.content_of = counted(files.content_of)
 else:
     OwnerWriter._once = counted(OwnerWriter._once)
-family_pages.MAX_RECORDS = Moving.max_rows = int(items)
+files.MAX_RECORDS = Moving.max_rows = int(items)
 sys.exit(main(arguments))
 """
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +16,7 @@ from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import PoolTimeout, Unavailable
 
 from ..waiting import until
-from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS
 
@@ -331,77 +327,3 @@ def test_one_store_serves_two_event_loops_at_once(make_config: MakeConfig, drive
 
 
 # Forks
-
-
-#: Forks while it has a store, which runs as its argument says: ``async`` or ``sync``. The options are JSON on stdin.
-AFTER_A_FORK = textwrap.dedent("""
-        import asyncio, gc, json, os, sys, traceback
-        from locus_mysql import CheckpointStore, SyncCheckpointStore
-
-        way, options = sys.argv[1], json.load(sys.stdin)
-        if way == "async":
-            store = CheckpointStore(**options)
-            loop = asyncio.new_event_loop()
-            def run(name, *args):
-                return loop.run_until_complete(getattr(store, name)(*args))
-        else:
-            store = SyncCheckpointStore(**options)
-            def run(name, *args):
-                return getattr(store, name)(*args)
-
-        run("save", "thread", {"who": "parent"}, "p0")
-        before = run("load", "thread")
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                if way == "async":
-                    parents_loop = loop  # closing it here would take its wake-up pipe out of the epoll set both share
-                    loop = asyncio.new_event_loop()
-                assert run("load", "thread", "p0") == before
-                for n in range(5):
-                    run("save", "thread", {"who": "child", "n": n}, f"c{n}")
-                run("close")
-                gc.collect()
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(status)
-        for n in range(5):
-            run("save", "thread", {"who": "parent", "n": n}, f"p{n + 1}")
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        for n in range(5, 8):
-            run("save", "thread", {"who": "parent", "n": n}, f"p{n + 1}")
-        names = sorted(run("list_checkpoints", "thread", 100))
-        assert names == [*(f"c{n}" for n in range(5)), *(f"p{n}" for n in range(9))], names
-        run("close")
-        if way == "async":
-            loop.close()
-""")
-
-
-@pytest.mark.parametrize("side", EVERY_SIDE)
-def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side: str) -> None:
-    """Runs in a separate process: pytest's own has several threads, and a fork copies only one."""
-    driver, _, way = side.rpartition("-")
-    config = make_config(driver=driver)
-    (endpoint, *_) = config.endpoints
-    options = {
-        "host": endpoint.host,
-        "port": endpoint.port,
-        "user": config.user,
-        "password": config.password.get_secret_value(),
-        "database": config.database,
-        "driver": driver,
-        "pool_size": 3,
-    }
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", AFTER_A_FORK, way],
-        input=json.dumps(options),
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")

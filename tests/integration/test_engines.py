@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
+from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.variants import OCEANBASE
@@ -22,12 +22,8 @@ from locus_mysql.engine.operation import Batch
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
 from locus_mysql.families.migrating import migrate
 from locus_mysql.families.registry import register_family, unregister_family
-from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
-from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.integrations.langgraph import MySQLSaver
-from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
-from locus_mysql.working import MySQLStorage
 
 from .cli.test_main import dsn_of
 from .conftest import MakeConfig
@@ -37,71 +33,6 @@ from .families.toys import ToyOperations
 
 #: Ids that a collation may treat as equal, in the order of their code points.
 ALIKE = ("A", "a", "a\t", "a ", "a  ", "\u00e4", "a\u0308")
-
-
-def test_ids_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
-    with SyncCheckpointStore(make_config()) as store:
-        for thread_id in ALIKE:
-            for checkpoint_id in ALIKE:
-                store.save(thread_id, {"of": [thread_id, checkpoint_id]}, checkpoint_id)
-        for thread_id in ALIKE:
-            assert store.list_checkpoints(thread_id) == list(reversed(ALIKE))
-            for checkpoint_id in ALIKE:
-                assert store.load(thread_id, checkpoint_id) == {"of": [thread_id, checkpoint_id]}
-        assert sorted(store.list_threads()) == sorted(ALIKE)
-        assert store.load("a   ") is None
-
-
-def test_sessions_and_variables_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
-    with closing(MySQLStorage(make_config())) as storage:
-        for session_id in ALIKE:
-            memory = SyncWorkingMemory(session_id, storage)
-            memory.set_many({key: [session_id, key] for key in ALIKE})
-            memory.create_checkpoint(session_id)
-        for session_id in ALIKE:
-            memory = SyncWorkingMemory(session_id, storage)
-            assert memory.get_many(list(ALIKE)) == {key: [session_id, key] for key in ALIKE}
-            assert memory.list_keys() == sorted(ALIKE)
-            assert memory.get("a   ") is None
-            assert [found.label for found in memory.list_checkpoints()] == [session_id]
-
-
-def test_transcripts_and_items_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
-    with SyncTranscriptStore(make_config()) as store:
-        keys = [TranscriptKey(one, two, one) for one in ALIKE for two in ALIKE]
-        for key in keys:
-            assert store.append(key, [NewItem([*key, item], item) for item in ALIKE]).added == len(ALIKE)
-        for key in keys:
-            assert [item.content for item in store.read(key).items] == [[*key, item] for item in ALIKE]
-            assert store.find(key, "a   ") is None
-
-
-def test_namespaces_and_items_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
-    with SyncMemoryStore(make_config(), dims=2) as store:
-        store.put_batch([Put((one,), key, [one, key], embedding=[1, 2]) for one in ALIKE for key in ALIKE])
-        for one in ALIKE:
-            assert store.list_keys((one,)) == sorted(ALIKE, key=str.encode)
-            hits = store.search((one,), embedding=[1, 2], limit=50)
-            assert [hit.item.value for hit in hits] == [[one, key] for key in sorted(ALIKE, key=str.encode)]
-            assert store.count((one,)) == len(ALIKE)
-        assert store.list_namespaces() == [(one,) for one in sorted(ALIKE, key=str.encode)]
-        store.delete(("a",), "a")
-        assert store.get(("a",), "a") is None
-        assert store.get(("a ",), "a") == ["a ", "a"]
-        assert store.get(("a",), "a ") == ["a", "a "]
-
-
-def test_records_of_memu_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
-    with closing(MemuDatabase(make_config(driver="pymysql"))) as memu:
-        for user in ALIKE:
-            for name in ALIKE:
-                memu.memory_category_repo.get_or_create_category(
-                    name=name, description=user, embedding=[1.0], user_data={"user_id": user}
-                )
-        for user in ALIKE:
-            found = memu.memory_category_repo.list_categories({"user_id": user}).values()
-            assert sorted(one.name for one in found) == sorted(ALIKE)
-            assert {one.description for one in found} == {user}
 
 
 def test_the_items_of_one_write_have_one_time_and_later_writes_a_later_one(make_config: MakeConfig) -> None:

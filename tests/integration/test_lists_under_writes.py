@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
-from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,28 +10,19 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from locus.core.state import AgentState
 
 from locus_mysql import (
-    MySQLCheckpointer,
     MySQLConfig,
     SyncCheckpointStore,
     SyncMemoryStore,
-    copy_threads,
 )
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
 from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.families.memories.statements.filters import compile_filter
-from locus_mysql.families.registry import find_family
-from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
-from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
-from locus_mysql.records.moving import Moving
-from locus_mysql.runtime.database import Database
-from locus_mysql.working import SyncWorkingMemory
 
 from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from .integrations.langgraph.conftest import OpenSaver, open_saver  # noqa: F401 - a fixture
@@ -244,95 +233,7 @@ def test_memories_found_by_a_number_beyond_64_bits_are_listed_once_under_deletes
 # Pages of the inspector.
 
 
-async def pages_of(read: Callable[[str | None], Any], others: Others, name: Callable[[Any], str]) -> list[str]:
-    """Return the entries of all pages, with other processes writing between them."""
-    names: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await read(cursor)
-        names += [name(one) for one in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            return names
-        others.act()
-
-
-@pytest.mark.parametrize("family", ["dicts", "graphs"])
-async def test_the_inspector_s_threads_are_listed_once_under_deletes(make_config: MakeConfig, family: Any) -> None:
-    config = make_config(driver="pymysql")
-    others = others_with_a_store(config) if family == "dicts" else others_with_a_saver(config)
-    async with Inspector(make_config()) as inspector:
-        for wanted in ({}, {"pattern": "*e*"}):
-            listed = await pages_of(
-                lambda cursor, wanted=wanted: inspector.threads(family=family, limit=40, cursor=cursor, **wanted),
-                others,
-                lambda row: row.thread_id,
-            )
-            others.assert_each_once(listed)
-
-
-async def test_the_inspector_s_memories_and_namespaces_are_listed_once_under_deletes(make_config: MakeConfig) -> None:
-    with SyncMemoryStore(make_config(driver="pymysql")) as store:
-        for namespaced in (False, True):
-
-            def namespace_and_key(name: str, namespaced: bool = namespaced) -> tuple[tuple[str, ...], str]:
-                return (("many", name), "key") if namespaced else (("one",), name)
-
-            others = Others(
-                lambda name, namespace_and_key=namespace_and_key: store.put(*namespace_and_key(name), {"a": 1}),
-                lambda name, namespace_and_key=namespace_and_key: store.delete(*namespace_and_key(name)),
-            )
-            for name in others.names:
-                store.put(*namespace_and_key(name), {"a": 1})
-            async with Inspector(make_config()) as inspector:
-                listed = await pages_of(
-                    lambda cursor, namespaced=namespaced: (
-                        inspector.namespaces(("many",), limit=40, cursor=cursor)
-                        if namespaced
-                        else inspector.items(("one",), limit=40, cursor=cursor)
-                    ),
-                    others,
-                    lambda row, namespaced=namespaced: row.namespace[1] if namespaced else row.key,
-                )
-            others.assert_each_once(listed)
-
-
-async def test_the_inspector_s_sessions_are_listed_once_under_deletes(make_config: MakeConfig) -> None:
-    with Database(make_config(driver="pymysql")) as database:
-        others = Others(
-            lambda name: SyncWorkingMemory(name, database).set("a", 1),
-            lambda name: SyncWorkingMemory(name, database).end(),
-        )
-        for name in others.names:
-            SyncWorkingMemory(name, database).set("a", 1)
-        async with Inspector(make_config()) as inspector:
-            listed = await pages_of(
-                lambda cursor: inspector.sessions(limit=40, cursor=cursor), others, lambda row: row.session_id
-            )
-        others.assert_each_once(listed)
-
-
 # Reads of an export and of a copy
-
-
-async def test_an_export_of_memories_has_each_once_under_deletes(
-    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Moving, "max_owners", 40)
-    config = make_config(driver="pymysql")
-    with SyncMemoryStore(config) as store:
-        others = Others(lambda name: store.put(("n",), name, {"a": 1}), lambda name: store.delete(("n",), name))
-        for name in others.names:
-            store.put(("n",), name, {"a": 1})
-        transfer, after, listed = find_family("memories").transfer(config), None, list[str]()
-        assert transfer is not None
-        source = transfer.source()
-        async with Database(config) as database:
-            while (page := await source.page(database, after, 40)).last is not None:
-                listed += [b64decode(json.loads(line)["owner"][1]["b"]).decode() for line in page.records]
-                after = page.last
-                others.act()
-    others.assert_each_once(listed)
 
 
 class Acting(InMemorySaver):
@@ -370,34 +271,6 @@ def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> 
         assert not {found.config["configurable"]["thread_id"] for found in source.list(None)} - {
             found.config["configurable"]["thread_id"] for found in target.list(None)
         }
-
-
-async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    save = TablesThread.save
-    async with MySQLCheckpointer(make_config()) as source:
-        for number in range(20):
-            await source.save(AgentState(), f"t{number:02}", "1")
-        for change in ("come", "go", "grow", "rest"):
-            copied = 0
-
-            async def saving(*args: Any, change: str = change) -> Any:
-                nonlocal copied
-                copied += 1
-                if copied == 10:
-                    if change == "come":
-                        await source.save(AgentState(), "a new one", "1")
-                    elif change == "go":
-                        await source.delete("t00")
-                    elif change == "grow":
-                        await source.save(AgentState(), "t01", "2")
-                return await save(*args)
-
-            monkeypatch.setattr(TablesThread, "save", saving)
-            async with MySQLCheckpointer(make_config(tenant=change)) as target:
-                report = await copy_threads(source, target, at_once=1)
-            assert report.changed == (change != "rest"), change
-            assert report.complete == (change == "rest"), report
-            assert ("changed in the source meanwhile" in str(report)) == (change != "rest")
 
 
 def test_a_copy_of_memu_s_records_reports_what_changed(make_config: MakeConfig) -> None:

@@ -9,7 +9,7 @@ from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
 from ...records.tables import Tables
-from ..family import Maintenance, Transfer
+from ..family import Maintenance
 from ..inspection.sources import ThreadChanges, ThreadSource
 from .statements.tables import Kind, checkpoint_schema
 from .tables import tables
@@ -53,11 +53,9 @@ class CheckpointFamily:
 
         return CheckpointMaintenance(config, self.kind)
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(self._tables(config), config)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser),)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""
@@ -73,10 +71,7 @@ class CheckpointFamily:
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
         """See `EncryptsColumns.encrypted_columns`."""
-        return self._tables(config).encrypted_columns()
-
-    def _tables(self, config: MySQLConfig) -> Tables:
-        return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
+        return self.tables(config)[0].encrypted_columns()
 
     def operations(self, config: MySQLConfig) -> StoreOperations:
         """Return the operations on states, each of which is a dict."""

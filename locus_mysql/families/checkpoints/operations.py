@@ -8,7 +8,6 @@ from .estimates import Estimates
 from .leases import LeaseOperations
 from .loading import Loading
 from .maintenance import Removing, ThreadMaintenance
-from .moving import MovingOperations
 from .preconditions import Preconditions
 from .queries import Queries
 from .saving import Saving
@@ -34,5 +33,4 @@ class CheckpointOperations:
         self.queries = Queries(context)
         self.estimates = Estimates(context)
         self.whole_threads = WholeThreads(context)
-        self.moving = MovingOperations(context, self.loading)
         self.leases = LeaseOperations(dialect)

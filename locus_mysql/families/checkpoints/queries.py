@@ -87,6 +87,12 @@ class Queries:
         rows = yield from fetch(threads.LIST(self._sql, tenant=tenant, pattern=pattern, limit=limit, offset=offset))
         return [row.thread_id for row in rows]
 
+    def threads_after(self, tenant: str, after: str, pattern: str, limit: int) -> Operation[list[str]]:
+        """Return the ids of threads after one that match a glob, in the order of the ids. One round trip."""
+        pattern = like(check_text(pattern, "Pattern"))
+        find = threads.THREADS_AFTER(self._sql, tenant=tenant, after=after, pattern=pattern, limit=limit)
+        return [row.thread_id for row in (yield from fetch(find))]
+
     def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""
         pattern = like(check_text(pattern, "Pattern"))

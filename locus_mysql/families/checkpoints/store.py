@@ -11,7 +11,7 @@ from ...engine.operation import Operation
 from ...runtime.arguments import check_thread_id, tenant_of
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
-from ...runtime.stores import awaited, blocking
+from ...runtime.stores import awaited_method, blocking_method
 from .coding.codec import encode
 from .coding.delta import Delta
 from .estimates import CountEstimate
@@ -245,44 +245,25 @@ class CheckpointStore(AsyncTurns[StoreOperations]):
         database, config, owned = share(where, options)
         super().__init__(StoreOperations(config), database, owned=owned)
 
-    @awaited(StoreOperations.save)
-    def save(self) -> None: ...
-    @awaited(StoreOperations.load)
-    def load(self) -> None: ...
-    @awaited(StoreOperations.exists)
-    def exists(self) -> None: ...
-    @awaited(StoreOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(StoreOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-    @awaited(StoreOperations.history)
-    def history(self) -> None: ...
-    @awaited(StoreOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @awaited(StoreOperations.count)
-    def count(self) -> None: ...
-    @awaited(StoreOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @awaited(StoreOperations.get_metadata)
-    def get_metadata(self) -> None: ...
-    @awaited(StoreOperations.query_by_metadata)
-    def query_by_metadata(self) -> None: ...
-    @awaited(StoreOperations.search)
-    def search(self) -> None: ...
-    @awaited(StoreOperations.search_data)
-    def search_data(self) -> None: ...
-    @awaited(StoreOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @awaited(StoreOperations.estimate_count)
-    def estimate_count(self) -> None: ...
-    @awaited(StoreOperations.get_disk_usage)
-    def get_disk_usage(self) -> None: ...
-    @awaited(StoreOperations.health_check)
-    def health_check(self) -> None: ...
-    @awaited(StoreOperations.vacuum)
-    def vacuum(self) -> None: ...
-    @awaited(StoreOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
+    save = awaited_method(StoreOperations.save)
+    load = awaited_method(StoreOperations.load)
+    exists = awaited_method(StoreOperations.exists)
+    delete = awaited_method(StoreOperations.delete)
+    list_checkpoints = awaited_method(StoreOperations.list_checkpoints)
+    history = awaited_method(StoreOperations.history)
+    list_threads = awaited_method(StoreOperations.list_threads)
+    count = awaited_method(StoreOperations.count)
+    copy_thread = awaited_method(StoreOperations.copy_thread)
+    get_metadata = awaited_method(StoreOperations.get_metadata)
+    query_by_metadata = awaited_method(StoreOperations.query_by_metadata)
+    search = awaited_method(StoreOperations.search)
+    search_data = awaited_method(StoreOperations.search_data)
+    list_with_metadata = awaited_method(StoreOperations.list_with_metadata)
+    estimate_count = awaited_method(StoreOperations.estimate_count)
+    get_disk_usage = awaited_method(StoreOperations.get_disk_usage)
+    health_check = awaited_method(StoreOperations.health_check)
+    vacuum = awaited_method(StoreOperations.vacuum)
+    forget_tenant = awaited_method(StoreOperations.forget_tenant)
 
 
 class SyncCheckpointStore(SyncTurns[StoreOperations]):
@@ -299,41 +280,22 @@ class SyncCheckpointStore(SyncTurns[StoreOperations]):
         database, config, owned = share(where, options)
         super().__init__(StoreOperations(config), database, owned=owned)
 
-    @blocking(StoreOperations.save)
-    def save(self) -> None: ...
-    @blocking(StoreOperations.load)
-    def load(self) -> None: ...
-    @blocking(StoreOperations.exists)
-    def exists(self) -> None: ...
-    @blocking(StoreOperations.delete)
-    def delete(self) -> None: ...
-    @blocking(StoreOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-    @blocking(StoreOperations.history)
-    def history(self) -> None: ...
-    @blocking(StoreOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @blocking(StoreOperations.count)
-    def count(self) -> None: ...
-    @blocking(StoreOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @blocking(StoreOperations.get_metadata)
-    def get_metadata(self) -> None: ...
-    @blocking(StoreOperations.query_by_metadata)
-    def query_by_metadata(self) -> None: ...
-    @blocking(StoreOperations.search)
-    def search(self) -> None: ...
-    @blocking(StoreOperations.search_data)
-    def search_data(self) -> None: ...
-    @blocking(StoreOperations.list_with_metadata)
-    def list_with_metadata(self) -> None: ...
-    @blocking(StoreOperations.estimate_count)
-    def estimate_count(self) -> None: ...
-    @blocking(StoreOperations.get_disk_usage)
-    def get_disk_usage(self) -> None: ...
-    @blocking(StoreOperations.health_check)
-    def health_check(self) -> None: ...
-    @blocking(StoreOperations.vacuum)
-    def vacuum(self) -> None: ...
-    @blocking(StoreOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
+    save = blocking_method(StoreOperations.save)
+    load = blocking_method(StoreOperations.load)
+    exists = blocking_method(StoreOperations.exists)
+    delete = blocking_method(StoreOperations.delete)
+    list_checkpoints = blocking_method(StoreOperations.list_checkpoints)
+    history = blocking_method(StoreOperations.history)
+    list_threads = blocking_method(StoreOperations.list_threads)
+    count = blocking_method(StoreOperations.count)
+    copy_thread = blocking_method(StoreOperations.copy_thread)
+    get_metadata = blocking_method(StoreOperations.get_metadata)
+    query_by_metadata = blocking_method(StoreOperations.query_by_metadata)
+    search = blocking_method(StoreOperations.search)
+    search_data = blocking_method(StoreOperations.search_data)
+    list_with_metadata = blocking_method(StoreOperations.list_with_metadata)
+    estimate_count = blocking_method(StoreOperations.estimate_count)
+    get_disk_usage = blocking_method(StoreOperations.get_disk_usage)
+    health_check = blocking_method(StoreOperations.health_check)
+    vacuum = blocking_method(StoreOperations.vacuum)
+    forget_tenant = blocking_method(StoreOperations.forget_tenant)

@@ -52,7 +52,7 @@ def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser
                         cleared=("search_text", "pending_text", "unindexed"),
                     ),
                 ),
-                seal=Seal("seal", _seal),
+                seals=(Seal("seal", _seal),),
                 noun="checkpoint",
                 title="checkpoint_id",
                 since=("seq", "first_seq"),

@@ -18,10 +18,10 @@ from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
 from .state_rows import assemble_rows, chain_of, check_row, row_seal
-from .statements import ledger, moving, removing, threads
-from .statements.moving import SequencedRow, WholeRow
+from .statements import ledger, removing, threads, whole_threads
 from .statements.saving import NewRow
 from .statements.tables import Kind
+from .statements.whole_threads import SequencedRow, WholeRow
 from .thread_cache import ThreadKey
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
@@ -83,14 +83,14 @@ class WholeThreads:
         shift = before.shift(after)
         try:
             yield Batch.of(
-                moving.LOCK_BOTH(sql, **copy),
-                moving.SOURCE_HELD(sql, token=token, **copy),
+                whole_threads.LOCK_BOTH(sql, **copy),
+                whole_threads.SOURCE_HELD(sql, token=token, **copy),
                 ledger.RECORD_EXPIRED(sql, written),
-                moving.DELETE_EXPIRED(sql, written),
-                moving.DROP_EXPIRED(sql, written),
-                moving.COPY_INTO_LEASED(sql, ttl_us=self._ttl_us, **copy),
-                moving.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
-                moving.COPY_ROWS(sql, shift=shift, **copy),
+                whole_threads.DELETE_EXPIRED(sql, written),
+                whole_threads.DROP_EXPIRED(sql, written),
+                whole_threads.COPY_INTO_LEASED(sql, ttl_us=self._ttl_us, **copy),
+                whole_threads.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
+                whole_threads.COPY_ROWS(sql, shift=shift, **copy),
                 RECORD(sql, tenant=tenant, token=token),
                 outcome_query=outcome_query,
             )
@@ -118,7 +118,7 @@ class WholeThreads:
         """
         sql, key = self._sql, ThreadKey(tenant, thread_id)
         for _ in range(_REWRITES):
-            found = yield from fetch(moving.READ_THREAD(sql, key))
+            found = yield from fetch(whole_threads.READ_THREAD(sql, key))
             if not found:
                 return
             known_version, version = found[0].version, os.urandom(16)
@@ -132,7 +132,7 @@ class WholeThreads:
                     ledger.RECORD_ALL(sql, key),
                     RECORD(sql, key, token=version),
                     removing.DELETE_ALL(sql, key),
-                    tuple(moving.PUT_ROW(sql, key, row.row, row) for row in rows),
+                    tuple(whole_threads.PUT_ROW(sql, key, row.row, row) for row in rows),
                     outcome_query=outcome_query,
                 )
             except Outdated:
@@ -144,8 +144,8 @@ class WholeThreads:
     def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
         """Return a page of ids of threads with a checkpoint whose oldest message is from before a time."""
         moment = as_sql_time(before)
-        find = moving.THREADS_WITH_OLD_MESSAGES(self._sql, tenant=tenant, before=moment, after=after, limit=limit)
-        rows = yield from fetch(find)
+        values: dict[str, Any] = {"tenant": tenant, "before": moment, "after": after, "limit": limit}
+        rows = yield from fetch(whole_threads.THREADS_WITH_OLD_MESSAGES(self._sql, **values))
         return [row.thread_id for row in rows]
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
-from ..family import Maintenance, Transfer
+from ...records.tables import Tables
+from ..family import Maintenance
 from ..inspection.sources import ThreadChanges, ThreadSource
 from .statements.tables import graph_schema
 from .tables import tables
@@ -37,11 +38,9 @@ class GraphFamily:
 
         return GraphMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(tables(config.table_prefix), config)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix),)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

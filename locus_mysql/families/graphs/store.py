@@ -16,7 +16,7 @@ from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_days, check_limit, check_pairs, check_text, check_thread_id, encode_metadata
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
-from ...runtime.stores import awaited, blocking
+from ...runtime.stores import awaited_method, blocking_method
 from . import keys
 from .copying import copy_thread
 from .keys import check_id
@@ -301,30 +301,18 @@ class MySQLCheckpointSaver(AsyncGraphs[SaverOperations]):
         database, config, owned = share(where, options)
         super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
-    @awaited(SaverOperations.put)
-    def put(self) -> None: ...
-    @awaited(SaverOperations.get)
-    def get(self) -> None: ...
-    @awaited(SaverOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-    @awaited(SaverOperations.put_writes)
-    def put_writes(self) -> None: ...
-    @awaited(SaverOperations.get_writes)
-    def get_writes(self) -> None: ...
-    @awaited(SaverOperations.delete_thread)
-    def delete_thread(self) -> None: ...
-    @awaited(SaverOperations.delete_checkpoint)
-    def delete_checkpoint(self) -> None: ...
-    @awaited(SaverOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @awaited(SaverOperations.count)
-    def count(self) -> None: ...
-    @awaited(SaverOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @awaited(SaverOperations.prune)
-    def prune(self) -> None: ...
-    @awaited(SaverOperations.vacuum)
-    def vacuum(self) -> None: ...
+    put = awaited_method(SaverOperations.put)
+    get = awaited_method(SaverOperations.get)
+    list_checkpoints = awaited_method(SaverOperations.list_checkpoints)
+    put_writes = awaited_method(SaverOperations.put_writes)
+    get_writes = awaited_method(SaverOperations.get_writes)
+    delete_thread = awaited_method(SaverOperations.delete_thread)
+    delete_checkpoint = awaited_method(SaverOperations.delete_checkpoint)
+    list_threads = awaited_method(SaverOperations.list_threads)
+    count = awaited_method(SaverOperations.count)
+    copy_thread = awaited_method(SaverOperations.copy_thread)
+    prune = awaited_method(SaverOperations.prune)
+    vacuum = awaited_method(SaverOperations.vacuum)
 
 
 class SyncMySQLCheckpointSaver(SyncGraphs[SaverOperations]):
@@ -346,30 +334,18 @@ class SyncMySQLCheckpointSaver(SyncGraphs[SaverOperations]):
         database, config, owned = share(where, options)
         super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
-    @blocking(SaverOperations.put)
-    def put(self) -> None: ...
-    @blocking(SaverOperations.get)
-    def get(self) -> None: ...
-    @blocking(SaverOperations.list_checkpoints)
-    def list_checkpoints(self) -> None: ...
-    @blocking(SaverOperations.put_writes)
-    def put_writes(self) -> None: ...
-    @blocking(SaverOperations.get_writes)
-    def get_writes(self) -> None: ...
-    @blocking(SaverOperations.delete_thread)
-    def delete_thread(self) -> None: ...
-    @blocking(SaverOperations.delete_checkpoint)
-    def delete_checkpoint(self) -> None: ...
-    @blocking(SaverOperations.list_threads)
-    def list_threads(self) -> None: ...
-    @blocking(SaverOperations.count)
-    def count(self) -> None: ...
-    @blocking(SaverOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @blocking(SaverOperations.prune)
-    def prune(self) -> None: ...
-    @blocking(SaverOperations.vacuum)
-    def vacuum(self) -> None: ...
+    put = blocking_method(SaverOperations.put)
+    get = blocking_method(SaverOperations.get)
+    list_checkpoints = blocking_method(SaverOperations.list_checkpoints)
+    put_writes = blocking_method(SaverOperations.put_writes)
+    get_writes = blocking_method(SaverOperations.get_writes)
+    delete_thread = blocking_method(SaverOperations.delete_thread)
+    delete_checkpoint = blocking_method(SaverOperations.delete_checkpoint)
+    list_threads = blocking_method(SaverOperations.list_threads)
+    count = blocking_method(SaverOperations.count)
+    copy_thread = blocking_method(SaverOperations.copy_thread)
+    prune = blocking_method(SaverOperations.prune)
+    vacuum = blocking_method(SaverOperations.vacuum)
 
 
 def _searchable(metadata: dict[str, Any]) -> str | None:

@@ -8,7 +8,8 @@ from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
-from ..family import InspectorPage, Maintenance, Transfer
+from ...records.tables import Tables
+from ..family import InspectorPage, Maintenance
 from ..inspection.item_records import Growth
 from .statements.tables import memory_schema
 
@@ -40,12 +41,11 @@ class MemoryFamily:
 
         return MemoryMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
         from .tables import tables_of
 
-        return RowTransfer(tables_of(config), config)
+        return (tables_of(config),)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""

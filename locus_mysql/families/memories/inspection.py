@@ -19,8 +19,7 @@ from ..inspection.item_records import EXAMINED, Growth, ItemHit, ItemRow, ItemVi
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
 from ..inspection.records import Page
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
-from .embedding import EmbedFunction, Procedure
-from .embedding_options import EmbeddingOptions
+from .embedding import EmbeddingOptions, EmbedFunction, Procedure
 from .namespaces import encoded_key, path_of
 from .operations import MemoryOperations
 from .records import MemoryHit, MemoryItem

@@ -7,7 +7,7 @@ into memory if it fits, and each search asks whether it has changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import TypeAlias
@@ -21,14 +21,13 @@ from ...runtime.damaged_rows import readable
 from ...runtime.database import EMBEDDINGS, Database
 from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey
 from .records import Hits, MemoryHit, item_of
-from .sealed_items import SealedItems, unchecked_embedding
+from .sealed_items import SealedItems, begin_of_embedding
 from .statements.dialect import ItemKey, MemoryDialect, Range
 from .statements.filters import ItemFilter
 from .statements.items import ItemRow, get_items
 from .statements.vectors import OTHER_MODEL, EmbeddingRow, StateRow, find_near, page_of_range, range_state
-from .vectors.coding import model_number, signs_of
+from .vectors.coding import model_number, signs_of, warn_if_numpy_is_missing
 from .vectors.matrix import Matrix, size_bytes
-from .vectors.numeric import warn_if_numpy_is_missing
 from .vectors.scoring import QueryVector
 
 #: A search on the server compares this many embeddings exactly, or this many for each requested hit if that is more.
@@ -86,12 +85,12 @@ class Nearest:
     """The embeddings that are nearest by sign bits.
 
     Args:
-        rows: The embeddings.
+        stored: The stored embeddings by their keys.
         complete: Whether these are all embeddings of the range that match the filter.
         ambiguous: Whether the sign bits do not separate the wanted hits from embeddings that were not read.
     """
 
-    rows: Sequence[EmbeddingRow]
+    stored: dict[VectorKey, bytes]
     complete: bool
     ambiguous: bool
 
@@ -185,7 +184,7 @@ class NearestOperations:
         if not self._sealed.is_on and (search.filter.sql or not compares_all):
             nearest = yield from self._find_nearest(search)
             if nearest.complete:
-                return Hits((yield from self._compare(search, nearest.rows)))
+                return Hits((yield from self._compare(search, nearest.stored)))
             compares_all = compares_all or nearest.ambiguous or bool(search.filter.checks)
         is_cached = self._ranges.get(search.tenant, search.where) is not None
         self.counters.look_up(EMBEDDINGS, hit=is_cached)
@@ -193,7 +192,7 @@ class NearestOperations:
             return Hits(hits)
         if nearest is None:
             nearest = yield from self._find_nearest(search)
-        return Hits((yield from self._compare(search, nearest.rows)), exact=nearest.complete)
+        return Hits((yield from self._compare(search, nearest.stored)), exact=nearest.complete)
 
     def _compares_all(self, search: NearestSearch) -> bool:
         """Check whether a search begins with all embeddings of its range: it must be exact, or repeats another."""
@@ -233,37 +232,43 @@ class NearestOperations:
                     margin,
                 )
             )
-            distances, rows = [], []
+            distances: list[int] = []
+            stored: dict[VectorKey, bytes] = {}
             for path, key, number, embedding, distance in near:
                 if distance < OTHER_MODEL:
                     distances.append(distance)
-                if path is not None and key is not None and number is not None and embedding is not None:
-                    rows.append(EmbeddingRow(path, key, number, embedding))
+                if embedding is not None and path is not None and key is not None and number is not None:
+                    stored[path, key, number] = embedding
             self._log_others(len(near) - len(distances))
             complete = len(distances) < limit
-            if complete or len({(row.path, row.key) for row in rows}) >= search.limit:
+            if complete or _has_items(stored, search.limit):
                 break
             limit, place = 4 * limit, 4 * place  # the nearest embeddings belong to few items
         is_small = complete and not search.filter.sql
         self._ranges.remember_search(search.tenant, search.where, is_small=is_small)
-        return Nearest(rows, complete, not complete and _is_ambiguous(distances, search.limit))
+        return Nearest(stored, complete, not complete and _is_ambiguous(distances, search.limit))
 
-    def _compare(self, search: NearestSearch, rows: Sequence[EmbeddingRow]) -> Operation[list[MemoryHit]]:
+    def _compare(self, search: NearestSearch, stored: dict[VectorKey, bytes]) -> Operation[list[MemoryHit]]:
         """Rank embeddings exactly. Only the seals of the best are checked, which takes longer than to rank them."""
         matrix: Matrix[VectorKey] = Matrix(search.dims)
-        matrix.fill((row.vector_key, unchecked_embedding(row.embedding)) for row in rows)
-        unchecked = {row.vector_key: row for row in rows}
+        begins = set(map(begin_of_embedding, stored.values()))
+        for begin in begins:
+            some = [one for one in stored.items() if len(begins) == 1 or begin_of_embedding(one[1]) == begin]
+            matrix.fill(some, begin)
+        checked: set[VectorKey] = set()
 
         def best(count: int) -> Ranked:
             while True:
                 ranked = matrix.best(search.query, count)
-                checked = [row for key, _ in ranked if (row := unchecked.pop(key, None)) is not None]
-                undamaged = {key for key, _ in self._sealed.open_undamaged(search.tenant, checked, self._model)}
-                if len(undamaged) == len(checked):
+                new = [key for key, _ in ranked if key not in checked]
+                checked.update(new)
+                rows = [EmbeddingRow(*key, stored[key]) for key in new]
+                undamaged = {key for key, _ in self._sealed.open_undamaged(search.tenant, rows, self._model)}
+                if len(undamaged) == len(new):
                     return ranked
-                for row in checked:
-                    if row.vector_key not in undamaged:
-                        matrix.remove(row.vector_key)
+                for key in new:
+                    if key not in undamaged:
+                        matrix.remove(key)
 
         return (yield from self._hits(search, best)) or []
 
@@ -367,6 +372,16 @@ class NearestOperations:
                 number,
                 self._model_name,
             )
+
+
+def _has_items(keys: Iterable[VectorKey], count: int) -> bool:
+    """Check whether embeddings belong to at least this many items."""
+    items: set[ItemKey] = set()
+    for path, key, _ in keys:
+        items.add((path, key))
+        if len(items) == count:
+            return True
+    return False
 
 
 def _is_ambiguous(distances: Sequence[int], limit: int) -> bool:

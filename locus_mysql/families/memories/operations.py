@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -13,8 +14,7 @@ from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
 from .arguments import check_count, searched_text
 from .embedded_items import EmbeddedItem, EmbeddedItems
-from .embedding import EmbedFunction, EmbedTexts, Procedure
-from .embedding_options import EmbeddingOptions
+from .embedding import EmbeddingOptions, EmbedFunction, EmbedTexts, Procedure
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
@@ -316,6 +316,22 @@ class MemoryOperations:
         (hits,) = yield from self._search([where], request)
         return hits
 
+    def search_text(self, namespace: Sequence[str], query: str, limit: int) -> Procedure[Hits]:
+        """Return the items that fit a text best: by word; with an embed function, by word and meaning.
+
+        Args:
+            namespace: The namespace, with those below it.
+            query: A text. Without a word in it, nothing is found.
+            limit: The maximum number of items.
+        """
+        words = query.replace('"', " ")  # a quotation mark would begin a phrase
+        if not re.search(r"\w", words):
+            return Hits([])
+        way: Way = "word" if self.embed is None else "hybrid"
+        if way == "hybrid" and self.sealed.is_on:  # there is no index of words
+            way = "meaning"
+        return (yield from self.search(namespace, query=words, way=way, limit=limit))
+
     def search_many(
         self,
         namespace_prefixes: Iterable[Sequence[str]],
@@ -447,3 +463,23 @@ class MemoryOperations:
                 raise InvalidInput("Items are named by pairs of namespace and key, such as (('users', 'ada'), 'tea').")
             keys.append(self._key(*pair))
         return keys
+
+
+class FrameworkMemories:
+    """Base of the operations of a framework's store, which keeps its data as items.
+
+    Args:
+        items: The operations on items.
+    """
+
+    def __init__(self, items: MemoryOperations) -> None:
+        self.config, self.items, self.schema = items.config, items, items.schema
+
+    @property
+    def embed(self) -> EmbedFunction | None:
+        """The embed function, if there is one."""
+        return self.items.embed
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.items.attach(database)

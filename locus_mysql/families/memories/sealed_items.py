@@ -172,7 +172,12 @@ def sign_row(row: VectorRow, coded: Coded, *, expires: bool) -> SignRow:
 
 def unchecked_embedding(stored: bytes) -> bytes:
     """Return an embedding that is not encrypted, without comparing its checksum."""
-    return stored[_OF_TEXT_AT if stored[:1] == _EMBEDDING_OF_TEXT else _AT :]
+    return stored[begin_of_embedding(stored) :]
+
+
+def begin_of_embedding(stored: bytes) -> int:
+    """Return where the 32-bit floats begin in an embedding that is not encrypted."""
+    return _OF_TEXT_AT if stored[:1] == _EMBEDDING_OF_TEXT else _AT
 
 
 def _parts(kind: bytes, body: memoryview) -> tuple[bytes | None, bytes]:

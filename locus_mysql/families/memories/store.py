@@ -9,10 +9,9 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
-from ...runtime.stores import awaited, blocking
+from ...runtime.stores import awaited_method, blocking_method
 from .base import AsyncMemories, SyncMemories
-from .embedding import EmbedFunction
-from .embedding_options import VECTOR_CACHE_BYTES, WHOLE, EmbeddingOptions
+from .embedding import VECTOR_CACHE_BYTES, WHOLE, EmbeddingOptions, EmbedFunction
 from .operations import MemoryOperations
 from .vectors.scoring import Metric
 
@@ -61,40 +60,23 @@ class MemoryStore(AsyncMemories[MemoryOperations]):
         embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
         super().__init__(MemoryOperations(config, embedding), database, owned=owned)
 
-    @awaited(MemoryOperations.put)
-    def put(self) -> None: ...
-    @awaited(MemoryOperations.put_batch)
-    def put_batch(self) -> None: ...
-    @awaited(MemoryOperations.write_batch)
-    def write_batch(self) -> None: ...
-    @awaited(MemoryOperations.get)
-    def get(self) -> None: ...
-    @awaited(MemoryOperations.get_item)
-    def get_item(self) -> None: ...
-    @awaited(MemoryOperations.get_batch)
-    def get_batch(self) -> None: ...
-    @awaited(MemoryOperations.get_embeddings)
-    def get_embeddings(self) -> None: ...
-    @awaited(MemoryOperations.exists)
-    def exists(self) -> None: ...
-    @awaited(MemoryOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(MemoryOperations.delete_batch)
-    def delete_batch(self) -> None: ...
-    @awaited(MemoryOperations.list_keys)
-    def list_keys(self) -> None: ...
-    @awaited(MemoryOperations.list_namespaces)
-    def list_namespaces(self) -> None: ...
-    @awaited(MemoryOperations.clear_namespace)
-    def clear_namespace(self) -> None: ...
-    @awaited(MemoryOperations.count)
-    def count(self) -> None: ...
-    @awaited(MemoryOperations.search)
-    def search(self) -> None: ...
-    @awaited(MemoryOperations.search_many)
-    def search_many(self) -> None: ...
-    @awaited(MemoryOperations.sweep)
-    def sweep(self) -> None: ...
+    put = awaited_method(MemoryOperations.put)
+    put_batch = awaited_method(MemoryOperations.put_batch)
+    write_batch = awaited_method(MemoryOperations.write_batch)
+    get = awaited_method(MemoryOperations.get)
+    get_item = awaited_method(MemoryOperations.get_item)
+    get_batch = awaited_method(MemoryOperations.get_batch)
+    get_embeddings = awaited_method(MemoryOperations.get_embeddings)
+    exists = awaited_method(MemoryOperations.exists)
+    delete = awaited_method(MemoryOperations.delete)
+    delete_batch = awaited_method(MemoryOperations.delete_batch)
+    list_keys = awaited_method(MemoryOperations.list_keys)
+    list_namespaces = awaited_method(MemoryOperations.list_namespaces)
+    clear_namespace = awaited_method(MemoryOperations.clear_namespace)
+    count = awaited_method(MemoryOperations.count)
+    search = awaited_method(MemoryOperations.search)
+    search_many = awaited_method(MemoryOperations.search_many)
+    sweep = awaited_method(MemoryOperations.sweep)
 
 
 class SyncMemoryStore(SyncMemories[MemoryOperations]):
@@ -127,37 +109,20 @@ class SyncMemoryStore(SyncMemories[MemoryOperations]):
         embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
         super().__init__(MemoryOperations(config, embedding), database, owned=owned)
 
-    @blocking(MemoryOperations.put)
-    def put(self) -> None: ...
-    @blocking(MemoryOperations.put_batch)
-    def put_batch(self) -> None: ...
-    @blocking(MemoryOperations.write_batch)
-    def write_batch(self) -> None: ...
-    @blocking(MemoryOperations.get)
-    def get(self) -> None: ...
-    @blocking(MemoryOperations.get_item)
-    def get_item(self) -> None: ...
-    @blocking(MemoryOperations.get_batch)
-    def get_batch(self) -> None: ...
-    @blocking(MemoryOperations.get_embeddings)
-    def get_embeddings(self) -> None: ...
-    @blocking(MemoryOperations.exists)
-    def exists(self) -> None: ...
-    @blocking(MemoryOperations.delete)
-    def delete(self) -> None: ...
-    @blocking(MemoryOperations.delete_batch)
-    def delete_batch(self) -> None: ...
-    @blocking(MemoryOperations.list_keys)
-    def list_keys(self) -> None: ...
-    @blocking(MemoryOperations.list_namespaces)
-    def list_namespaces(self) -> None: ...
-    @blocking(MemoryOperations.clear_namespace)
-    def clear_namespace(self) -> None: ...
-    @blocking(MemoryOperations.count)
-    def count(self) -> None: ...
-    @blocking(MemoryOperations.search)
-    def search(self) -> None: ...
-    @blocking(MemoryOperations.search_many)
-    def search_many(self) -> None: ...
-    @blocking(MemoryOperations.sweep)
-    def sweep(self) -> None: ...
+    put = blocking_method(MemoryOperations.put)
+    put_batch = blocking_method(MemoryOperations.put_batch)
+    write_batch = blocking_method(MemoryOperations.write_batch)
+    get = blocking_method(MemoryOperations.get)
+    get_item = blocking_method(MemoryOperations.get_item)
+    get_batch = blocking_method(MemoryOperations.get_batch)
+    get_embeddings = blocking_method(MemoryOperations.get_embeddings)
+    exists = blocking_method(MemoryOperations.exists)
+    delete = blocking_method(MemoryOperations.delete)
+    delete_batch = blocking_method(MemoryOperations.delete_batch)
+    list_keys = blocking_method(MemoryOperations.list_keys)
+    list_namespaces = blocking_method(MemoryOperations.list_namespaces)
+    clear_namespace = blocking_method(MemoryOperations.clear_namespace)
+    count = blocking_method(MemoryOperations.count)
+    search = blocking_method(MemoryOperations.search)
+    search_many = blocking_method(MemoryOperations.search_many)
+    sweep = blocking_method(MemoryOperations.sweep)

@@ -1,4 +1,4 @@
-"""The operations on transcripts, as generators that do no I/O: `TranscriptOperations`."""
+"""The operations on transcripts, as generators that do no I/O: `TranscriptOperations`; `FrameworkTranscripts`."""
 
 from __future__ import annotations
 
@@ -450,6 +450,23 @@ class TranscriptOperations:
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))
+
+
+class FrameworkTranscripts:
+    """Base of the operations of a framework's store, which keeps its data in transcripts.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        self._transcripts = TranscriptOperations(config)
+        self.schema = self._transcripts.schema
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self._transcripts.attach(database)
 
 
 def _kind(kind: str) -> bytes:

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, SyncStore, awaited, blocking
+from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
 from .operations import TranscriptOperations
 
 
@@ -26,42 +26,24 @@ class TranscriptStore(AsyncStore[TranscriptOperations]):
         database, config, owned = share(where, options)
         super().__init__(TranscriptOperations(config), database, owned=owned)
 
-    @awaited(TranscriptOperations.append)
-    def append(self) -> None: ...
-    @awaited(TranscriptOperations.write)
-    def write(self) -> None: ...
-    @awaited(TranscriptOperations.get)
-    def get(self) -> None: ...
-    @awaited(TranscriptOperations.get_all)
-    def get_all(self) -> None: ...
-    @awaited(TranscriptOperations.read)
-    def read(self) -> None: ...
-    @awaited(TranscriptOperations.open)
-    def open(self) -> None: ...
-    @awaited(TranscriptOperations.find)
-    def find(self) -> None: ...
-    @awaited(TranscriptOperations.holding)
-    def holding(self) -> None: ...
-    @awaited(TranscriptOperations.replace)
-    def replace(self) -> None: ...
-    @awaited(TranscriptOperations.pop)
-    def pop(self) -> None: ...
-    @awaited(TranscriptOperations.clear)
-    def clear(self) -> None: ...
-    @awaited(TranscriptOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(TranscriptOperations.delete_if)
-    def delete_if(self) -> None: ...
-    @awaited(TranscriptOperations.list_transcripts)
-    def list_transcripts(self) -> None: ...
-    @awaited(TranscriptOperations.recent)
-    def recent(self) -> None: ...
-    @awaited(TranscriptOperations.count)
-    def count(self) -> None: ...
-    @awaited(TranscriptOperations.sweep)
-    def sweep(self) -> None: ...
-    @awaited(TranscriptOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
+    append = awaited_method(TranscriptOperations.append)
+    write = awaited_method(TranscriptOperations.write)
+    get = awaited_method(TranscriptOperations.get)
+    get_all = awaited_method(TranscriptOperations.get_all)
+    read = awaited_method(TranscriptOperations.read)
+    open = awaited_method(TranscriptOperations.open)
+    find = awaited_method(TranscriptOperations.find)
+    holding = awaited_method(TranscriptOperations.holding)
+    replace = awaited_method(TranscriptOperations.replace)
+    pop = awaited_method(TranscriptOperations.pop)
+    clear = awaited_method(TranscriptOperations.clear)
+    delete = awaited_method(TranscriptOperations.delete)
+    delete_if = awaited_method(TranscriptOperations.delete_if)
+    list_transcripts = awaited_method(TranscriptOperations.list_transcripts)
+    recent = awaited_method(TranscriptOperations.recent)
+    count = awaited_method(TranscriptOperations.count)
+    sweep = awaited_method(TranscriptOperations.sweep)
+    forget_tenant = awaited_method(TranscriptOperations.forget_tenant)
 
 
 class SyncTranscriptStore(SyncStore[TranscriptOperations]):
@@ -78,39 +60,21 @@ class SyncTranscriptStore(SyncStore[TranscriptOperations]):
         database, config, owned = share(where, options)
         super().__init__(TranscriptOperations(config), database, owned=owned)
 
-    @blocking(TranscriptOperations.append)
-    def append(self) -> None: ...
-    @blocking(TranscriptOperations.write)
-    def write(self) -> None: ...
-    @blocking(TranscriptOperations.get)
-    def get(self) -> None: ...
-    @blocking(TranscriptOperations.get_all)
-    def get_all(self) -> None: ...
-    @blocking(TranscriptOperations.read)
-    def read(self) -> None: ...
-    @blocking(TranscriptOperations.open)
-    def open(self) -> None: ...
-    @blocking(TranscriptOperations.find)
-    def find(self) -> None: ...
-    @blocking(TranscriptOperations.holding)
-    def holding(self) -> None: ...
-    @blocking(TranscriptOperations.replace)
-    def replace(self) -> None: ...
-    @blocking(TranscriptOperations.pop)
-    def pop(self) -> None: ...
-    @blocking(TranscriptOperations.clear)
-    def clear(self) -> None: ...
-    @blocking(TranscriptOperations.delete)
-    def delete(self) -> None: ...
-    @blocking(TranscriptOperations.delete_if)
-    def delete_if(self) -> None: ...
-    @blocking(TranscriptOperations.list_transcripts)
-    def list_transcripts(self) -> None: ...
-    @blocking(TranscriptOperations.recent)
-    def recent(self) -> None: ...
-    @blocking(TranscriptOperations.count)
-    def count(self) -> None: ...
-    @blocking(TranscriptOperations.sweep)
-    def sweep(self) -> None: ...
-    @blocking(TranscriptOperations.forget_tenant)
-    def forget_tenant(self) -> None: ...
+    append = blocking_method(TranscriptOperations.append)
+    write = blocking_method(TranscriptOperations.write)
+    get = blocking_method(TranscriptOperations.get)
+    get_all = blocking_method(TranscriptOperations.get_all)
+    read = blocking_method(TranscriptOperations.read)
+    open = blocking_method(TranscriptOperations.open)
+    find = blocking_method(TranscriptOperations.find)
+    holding = blocking_method(TranscriptOperations.holding)
+    replace = blocking_method(TranscriptOperations.replace)
+    pop = blocking_method(TranscriptOperations.pop)
+    clear = blocking_method(TranscriptOperations.clear)
+    delete = blocking_method(TranscriptOperations.delete)
+    delete_if = blocking_method(TranscriptOperations.delete_if)
+    list_transcripts = blocking_method(TranscriptOperations.list_transcripts)
+    recent = blocking_method(TranscriptOperations.recent)
+    count = blocking_method(TranscriptOperations.count)
+    sweep = blocking_method(TranscriptOperations.sweep)
+    forget_tenant = blocking_method(TranscriptOperations.forget_tenant)

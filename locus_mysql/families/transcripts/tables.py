@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...records.tables import Owner, Part, Seal, Sealed, Tables
+from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
+from ...runtime.sealing import Sealing
 from .coding import header_row
 from .statements.tables import encrypted_identity, table_names, transcript_schema
+
+
+def _seal(sealing: Sealing, row: Row) -> int:
+    return header_row(sealing, row["tag"], row["scope"], row["state"]).seal
 
 
 @lru_cache(maxsize=16)
@@ -19,7 +24,7 @@ def tables(table_prefix: str) -> Tables:
             "transcripts",
             key=("kind", "collection", "name", "part"),
             sealed=(Sealed("state", "state"),),
-            seal=Seal("seal", lambda sealing, row: header_row(sealing, row["tag"], row["scope"], row["state"]).seal),
+            seals=(Seal("seal", _seal),),
             noun="transcript",
             version=("revision",),
             id="sid",

@@ -8,7 +8,8 @@ from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
 from ...engine.operation import Operation
-from ..family import InspectorPage, Maintenance, Transfer
+from ...records.tables import Tables
+from ..family import InspectorPage, Maintenance
 from ..inspection.item_records import Growth
 from .statements.tables import working_schema
 from .tables import tables
@@ -39,11 +40,9 @@ class WorkingFamily:
 
         return WorkingMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from ...records.transfer import RowTransfer
-
-        return RowTransfer(tables(config.table_prefix), config)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (tables(config.table_prefix),)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""

@@ -45,7 +45,7 @@ def tables(table_prefix: str) -> Tables:
             Part(
                 "checkpoints",
                 key=("sid", "checkpoint_id"),
-                seal=Seal("checksum", checkpoint_checksum),
+                seals=(Seal("checksum", checkpoint_checksum),),
                 noun="checkpoint",
                 title="checkpoint_id",
             ),

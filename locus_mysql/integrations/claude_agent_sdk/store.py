@@ -19,10 +19,10 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import InvalidInput
-from ...families.transcripts.operations import TranscriptOperations
+from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Fold, NewItem, Transcript, TranscriptKey
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, awaited
+from ...runtime.stores import AsyncStore, awaited_method
 
 #: The kind of these transcripts. The project is their collection, the session their name, the subpath their part.
 KIND = "claude-agent-sdk"
@@ -34,21 +34,12 @@ ENTRIES_AT_ONCE = 5_000
 UUID_BYTES = 200
 
 
-class SessionOperations:
+class ClaudeOperations(FrameworkTranscripts):
     """Stores the SDK's transcripts of one tenant.
 
     Args:
         config: The options.
     """
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self.config = config
-        self._transcripts = TranscriptOperations(config)
-        self.schema = self._transcripts.schema
-
-    def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
-        self._transcripts.attach(database)
 
     def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> Operation[None]:
         """Store entries at the end of a transcript, all or none.
@@ -143,7 +134,7 @@ def _mtime(transcript: Transcript) -> int:
     return transcript.revision // 1_000
 
 
-class ClaudeSessionStore(AsyncStore[SessionOperations]):
+class ClaudeSessionStore(AsyncStore[ClaudeOperations]):
     """Keeps the transcripts of the Claude Agent SDK in MySQL: a `claude_agent_sdk.SessionStore` with all its methods.
 
     Args:
@@ -164,17 +155,11 @@ class ClaudeSessionStore(AsyncStore[SessionOperations]):
         self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
     ) -> None:
         database, config, owned = share(where, options)
-        super().__init__(SessionOperations(config), database, owned=owned)
+        super().__init__(ClaudeOperations(config), database, owned=owned)
 
-    @awaited(SessionOperations.append)
-    def append(self) -> None: ...
-    @awaited(SessionOperations.load)
-    def load(self) -> None: ...
-    @awaited(SessionOperations.list_sessions)
-    def list_sessions(self) -> None: ...
-    @awaited(SessionOperations.list_session_summaries)
-    def list_session_summaries(self) -> None: ...
-    @awaited(SessionOperations.delete)
-    def delete(self) -> None: ...
-    @awaited(SessionOperations.list_subkeys)
-    def list_subkeys(self) -> None: ...
+    append = awaited_method(ClaudeOperations.append)
+    load = awaited_method(ClaudeOperations.load)
+    list_sessions = awaited_method(ClaudeOperations.list_sessions)
+    list_session_summaries = awaited_method(ClaudeOperations.list_session_summaries)
+    delete = awaited_method(ClaudeOperations.delete)
+    list_subkeys = awaited_method(ClaudeOperations.list_subkeys)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
@@ -20,15 +19,13 @@ from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.base import AsyncMemories
-from ...families.memories.embedding import EmbedFunction, Procedure
-from ...families.memories.embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions
-from ...families.memories.operations import MemoryOperations
+from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
+from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.records import MemoryHit, MemoryItem, Namespace
-from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.database import Database, share
-from ...runtime.stores import awaited
+from ...runtime.stores import awaited_method
 
 #: The first label of the namespaces of memories, and of the namespace of deleted ids. App, user and session follow.
 LABEL, DELETED_LABEL = "google-adk", "google-adk-deleted"
@@ -51,7 +48,7 @@ class _Memories(MemoryOperations):
         return [found] if found else []
 
 
-class MemoryServiceOperations:
+class AdkMemoryOperations(FrameworkMemories):
     """Stores ADK's memories of one tenant.
 
     Args:
@@ -61,19 +58,8 @@ class MemoryServiceOperations:
     """
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions, limit: int) -> None:
-        self.config = config
-        self.items = _Memories(config, options)
+        super().__init__(_Memories(config, options))
         self._limit = check_count(limit, "limit", 1)
-        self.schema = self.items.schema
-
-    @property
-    def embed(self) -> EmbedFunction | None:
-        """The embed function, if there is one."""
-        return self.items.embed
-
-    def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
-        self.items.attach(database)
 
     def add_session_to_memory(self, session: Session) -> Procedure[None]:
         """Synchronise a session's memories with its events with text: add missing memories, remove all others.
@@ -167,14 +153,7 @@ class MemoryServiceOperations:
             user_id: The user.
             query: A text.
         """
-        words = query.replace('"', " ")  # a quotation mark would begin a phrase
-        if not re.search(r"\w", words):
-            return SearchMemoryResponse()
-        way: Way = "word" if self.embed is None else "hybrid"
-        if way == "hybrid" and self.items.sealed.is_on:  # there is no index of words
-            way = "meaning"
-        scope = _scope(app_name, user_id)
-        hits = yield from self.items.search((LABEL, *scope), query=words, way=way, limit=self._limit)
+        hits = yield from self.items.search_text((LABEL, *_scope(app_name, user_id)), query, self._limit)
         return SearchMemoryResponse(memories=[_entry(hit.item) for hit in hits])
 
     def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> Procedure[None]:
@@ -288,7 +267,7 @@ def _time_text(at: float) -> str | None:
         return None
 
 
-class AdkMemoryService(AsyncMemories[MemoryServiceOperations], BaseMemoryService):
+class AdkMemoryService(AsyncMemories[AdkMemoryOperations], BaseMemoryService):
     """Long-term memory for Google ADK in MySQL: a `google.adk.memory.BaseMemoryService` with all its methods.
 
     Args:
@@ -326,15 +305,10 @@ class AdkMemoryService(AsyncMemories[MemoryServiceOperations], BaseMemoryService
     ) -> None:
         database, config, owned = share(where, options)
         embedding = EmbeddingOptions(dims, embed, metric=metric, model=model, vector_cache_bytes=vector_cache_bytes)
-        super().__init__(MemoryServiceOperations(config, embedding, limit), database, owned=owned)
+        super().__init__(AdkMemoryOperations(config, embedding, limit), database, owned=owned)
 
-    @awaited(MemoryServiceOperations.add_session_to_memory)
-    def add_session_to_memory(self) -> None: ...
-    @awaited(MemoryServiceOperations.add_events_to_memory)
-    def add_events_to_memory(self) -> None: ...
-    @awaited(MemoryServiceOperations.add_memory)
-    def add_memory(self) -> None: ...
-    @awaited(MemoryServiceOperations.search_memory)
-    def search_memory(self) -> None: ...
-    @awaited(MemoryServiceOperations.delete_memory)
-    def delete_memory(self) -> None: ...
+    add_session_to_memory = awaited_method(AdkMemoryOperations.add_session_to_memory)
+    add_events_to_memory = awaited_method(AdkMemoryOperations.add_events_to_memory)
+    add_memory = awaited_method(AdkMemoryOperations.add_memory)
+    search_memory = awaited_method(AdkMemoryOperations.search_memory)
+    delete_memory = awaited_method(AdkMemoryOperations.delete_memory)

@@ -24,11 +24,11 @@ from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
-from ...families.transcripts.operations import TranscriptOperations
+from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, awaited
+from ...runtime.stores import AsyncStore, awaited_method
 from .events import (
     KIND,
     STATE_KIND,
@@ -54,7 +54,7 @@ _LockKey: TypeAlias = tuple[asyncio.AbstractEventLoop, str, str, str]
 
 
 class Appended(NamedTuple):
-    """The result of `SessionOperations.append`.
+    """The result of `AdkSessionOperations.append`.
 
     Args:
         is_new: Whether the session object lacks the event.
@@ -65,7 +65,7 @@ class Appended(NamedTuple):
     marker: Marker | None
 
 
-class SessionOperations:
+class AdkSessionOperations(FrameworkTranscripts):
     """Stores ADK's sessions of one tenant.
 
     Args:
@@ -73,15 +73,9 @@ class SessionOperations:
     """
 
     def __init__(self, config: MySQLConfig) -> None:
-        self.config = config
-        self._transcripts = TranscriptOperations(config)
+        super().__init__(config)
         #: The secrets of apps by tenant and name, from which ids of encrypted events are derived.
         self._secrets: dict[tuple[str, str], bytes] = {}
-        self.schema = self._transcripts.schema
-
-    def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
-        self._transcripts.attach(database)
 
     def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
@@ -346,7 +340,7 @@ def _stale(session: Session) -> StaleSessionError:
     )
 
 
-class AdkSessionService(AsyncStore[SessionOperations], BaseSessionService):
+class AdkSessionService(AsyncStore[AdkSessionOperations], BaseSessionService):
     """Keeps the sessions of Google ADK in MySQL: a `google.adk.sessions.BaseSessionService` with all its methods.
 
     Args:
@@ -367,19 +361,14 @@ class AdkSessionService(AsyncStore[SessionOperations], BaseSessionService):
         self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
     ) -> None:
         database, config, owned = share(where, options)
-        super().__init__(SessionOperations(config), database, owned=owned)
+        super().__init__(AdkSessionOperations(config), database, owned=owned)
         self._appending = WeakValueDictionary[_LockKey, asyncio.Lock]()
 
-    @awaited(SessionOperations.create_session)
-    def create_session(self) -> None: ...
-    @awaited(SessionOperations.get_session)
-    def get_session(self) -> None: ...
-    @awaited(SessionOperations.list_sessions)
-    def list_sessions(self) -> None: ...
-    @awaited(SessionOperations.delete_session)
-    def delete_session(self) -> None: ...
-    @awaited(SessionOperations.get_user_state)
-    def get_user_state(self) -> None: ...
+    create_session = awaited_method(AdkSessionOperations.create_session)
+    get_session = awaited_method(AdkSessionOperations.get_session)
+    list_sessions = awaited_method(AdkSessionOperations.list_sessions)
+    delete_session = awaited_method(AdkSessionOperations.delete_session)
+    get_user_state = awaited_method(AdkSessionOperations.get_user_state)
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Store an event at the end of a session with its changes of states, and add it to the session object.

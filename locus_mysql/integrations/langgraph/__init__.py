@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
 
     raise SetupError(f"LangGraph is not installed. Run {install_command('langgraph')}.") from error
 
-from ...runtime.transfer import TransferReport
+from ...transfer.engine import TransferReport
 from .checkpointers import AsyncMySQLSaver, MySQLSaver
 from .store import AsyncMySQLStore, MySQLStore
 from .transfer.savers import acopy_checkpoints, copy_checkpoints

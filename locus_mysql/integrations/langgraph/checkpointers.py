@@ -3,8 +3,7 @@
 A method that one of them derives from its counterpart calls that one by name, so it runs the method of a subclass that
 overrides it. Example::
 
-    @in_a_thread(put)
-    def aput(self) -> None: ...
+    aput = in_a_thread(put)
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ...config import Keywords, MySQLConfig
 from ...errors import UsageError
 from ...families.graphs.operations import AsyncGraphs, SyncGraphs
 from ...runtime.database import Database, share
-from ...runtime.stores import Definition, awaited, blocking
+from ...runtime.stores import awaited_method, blocking_method
 from .operations import LangGraphOperations
 
 P = ParamSpec("P")
@@ -75,42 +74,37 @@ class HasLoop(Protocol):
     def _wait_for(self, call: Coroutine[Any, Any, T]) -> T: ...
 
 
-def in_a_thread(
-    method: Callable[Concatenate[Any, P], T],
-) -> Callable[[Definition], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
-    """Replace a definition ``aname`` by the coroutine method that runs ``name`` in a thread."""
+def in_a_thread(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return the coroutine method ``aname`` that runs a method ``name`` in a thread."""
+    name = method.__name__
 
-    def decorate(definition: Definition) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-        name = definition.__name__.removeprefix("a")
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(getattr(self, name), *args, **kwargs)
 
-        async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await asyncio.to_thread(getattr(self, name), *args, **kwargs)
-
-        return _describe(awaited, definition, method, f"`{name}` in a thread.")
-
-    return decorate
+    return _describe(awaited, f"a{name}", method, f"`{name}` in a thread.")
 
 
 def from_other_threads(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[[Definition], Callable[Concatenate[Any, P], T]]:
-    """Replace a definition ``name`` by the method that runs ``aname`` in the saver's event loop and waits for it."""
+) -> Callable[Concatenate[Any, P], T]:
+    """Return the method ``name`` that runs a method ``aname`` in the saver's event loop and waits for it.
 
-    def decorate(definition: Definition) -> Callable[Concatenate[Any, P], T]:
-        name = f"a{definition.__name__}"
+    Args:
+        method: The method, with the name of its operation, ``name``.
+    """
+    name = f"a{method.__name__}"
 
-        def blocking(self: HasLoop, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            call: Coroutine[Any, Any, T] = getattr(self, name)(*args, **kwargs)
-            return self._wait_for(call)
+    def blocking(self: HasLoop, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        call: Coroutine[Any, Any, T] = getattr(self, name)(*args, **kwargs)
+        return self._wait_for(call)
 
-        return _describe(blocking, definition, method, f"`{name}`, called from another thread than the event loop's.")
-
-    return decorate
+    return _describe(blocking, method.__name__, method, f"`{name}`, called from another thread than the event loop's.")
 
 
-def _describe(derived: M, definition: Definition, method: Callable[..., Any], doc: str) -> M:
-    """Give a method the name of its definition and the signature of its counterpart."""
-    derived.__name__, derived.__qualname__, derived.__doc__ = definition.__name__, definition.__qualname__, doc
+def _describe(derived: M, name: str, method: Callable[..., Any], doc: str) -> M:
+    """Give a method a name, and the signature of its counterpart."""
+    derived.__name__ = derived.__qualname__ = name
+    derived.__doc__ = doc
     derived.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # inspect.signature reads it
     return derived
 
@@ -204,41 +198,24 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
         while not listing.done:
             yield from self._wait_for(self._run(listing.next_page()))
 
-    @awaited(LangGraphOperations.setup)
-    def setup(self) -> None: ...
-    @awaited(LangGraphOperations.get_tuple)
-    def aget_tuple(self) -> None: ...
-    @awaited(LangGraphOperations.put)
-    def aput(self) -> None: ...
-    @awaited(LangGraphOperations.put_writes)
-    def aput_writes(self) -> None: ...
-    @awaited(LangGraphOperations.delete_thread)
-    def adelete_thread(self) -> None: ...
-    @awaited(LangGraphOperations.delete_for_runs)
-    def adelete_for_runs(self) -> None: ...
-    @awaited(LangGraphOperations.copy_thread)
-    def acopy_thread(self) -> None: ...
-    @awaited(LangGraphOperations.prune)
-    def aprune(self) -> None: ...
-    @awaited(LangGraphOperations.get_delta_channel_history)
-    def aget_delta_channel_history(self) -> None: ...
+    setup = awaited_method(LangGraphOperations.setup)
+    aget_tuple = awaited_method(LangGraphOperations.get_tuple)
+    aput = awaited_method(LangGraphOperations.put)
+    aput_writes = awaited_method(LangGraphOperations.put_writes)
+    adelete_thread = awaited_method(LangGraphOperations.delete_thread)
+    adelete_for_runs = awaited_method(LangGraphOperations.delete_for_runs)
+    acopy_thread = awaited_method(LangGraphOperations.copy_thread)
+    aprune = awaited_method(LangGraphOperations.prune)
+    aget_delta_channel_history = awaited_method(LangGraphOperations.get_delta_channel_history)
 
-    @from_other_threads(aget_tuple)
-    def get_tuple(self) -> None: ...
-    @from_other_threads(aput)
-    def put(self) -> None: ...
-    @from_other_threads(aput_writes)
-    def put_writes(self) -> None: ...
-    @from_other_threads(adelete_thread)
-    def delete_thread(self) -> None: ...
-    @from_other_threads(adelete_for_runs)
-    def delete_for_runs(self) -> None: ...
-    @from_other_threads(acopy_thread)
-    def copy_thread(self) -> None: ...
-    @from_other_threads(aprune)
-    def prune(self) -> None: ...
-    @from_other_threads(aget_delta_channel_history)
-    def get_delta_channel_history(self) -> None: ...
+    get_tuple = from_other_threads(aget_tuple)
+    put = from_other_threads(aput)
+    put_writes = from_other_threads(aput_writes)
+    delete_thread = from_other_threads(adelete_thread)
+    delete_for_runs = from_other_threads(adelete_for_runs)
+    copy_thread = from_other_threads(acopy_thread)
+    prune = from_other_threads(aprune)
+    get_delta_channel_history = from_other_threads(aget_delta_channel_history)
 
     async def _run(self, operation: Generator[Any, Any, T]) -> T:
         if self._loop is None:
@@ -350,38 +327,21 @@ class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
             for one in await asyncio.to_thread(self._run, listing.next_page()):
                 yield one
 
-    @blocking(LangGraphOperations.setup)
-    def setup(self) -> None: ...
-    @blocking(LangGraphOperations.get_tuple)
-    def get_tuple(self) -> None: ...
-    @blocking(LangGraphOperations.put)
-    def put(self) -> None: ...
-    @blocking(LangGraphOperations.put_writes)
-    def put_writes(self) -> None: ...
-    @blocking(LangGraphOperations.delete_thread)
-    def delete_thread(self) -> None: ...
-    @blocking(LangGraphOperations.delete_for_runs)
-    def delete_for_runs(self) -> None: ...
-    @blocking(LangGraphOperations.copy_thread)
-    def copy_thread(self) -> None: ...
-    @blocking(LangGraphOperations.prune)
-    def prune(self) -> None: ...
-    @blocking(LangGraphOperations.get_delta_channel_history)
-    def get_delta_channel_history(self) -> None: ...
+    setup = blocking_method(LangGraphOperations.setup)
+    get_tuple = blocking_method(LangGraphOperations.get_tuple)
+    put = blocking_method(LangGraphOperations.put)
+    put_writes = blocking_method(LangGraphOperations.put_writes)
+    delete_thread = blocking_method(LangGraphOperations.delete_thread)
+    delete_for_runs = blocking_method(LangGraphOperations.delete_for_runs)
+    copy_thread = blocking_method(LangGraphOperations.copy_thread)
+    prune = blocking_method(LangGraphOperations.prune)
+    get_delta_channel_history = blocking_method(LangGraphOperations.get_delta_channel_history)
 
-    @in_a_thread(get_tuple)
-    def aget_tuple(self) -> None: ...
-    @in_a_thread(put)
-    def aput(self) -> None: ...
-    @in_a_thread(put_writes)
-    def aput_writes(self) -> None: ...
-    @in_a_thread(delete_thread)
-    def adelete_thread(self) -> None: ...
-    @in_a_thread(delete_for_runs)
-    def adelete_for_runs(self) -> None: ...
-    @in_a_thread(copy_thread)
-    def acopy_thread(self) -> None: ...
-    @in_a_thread(prune)
-    def aprune(self) -> None: ...
-    @in_a_thread(get_delta_channel_history)
-    def aget_delta_channel_history(self) -> None: ...
+    aget_tuple = in_a_thread(get_tuple)
+    aput = in_a_thread(put)
+    aput_writes = in_a_thread(put_writes)
+    adelete_thread = in_a_thread(delete_thread)
+    adelete_for_runs = in_a_thread(delete_for_runs)
+    acopy_thread = in_a_thread(copy_thread)
+    aprune = in_a_thread(prune)
+    aget_delta_channel_history = in_a_thread(get_delta_channel_history)

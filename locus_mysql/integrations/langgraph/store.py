@@ -8,7 +8,7 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Self, Unpack, cast
+from typing import Any, ClassVar, Self, Unpack, cast
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from pydantic import SecretStr
@@ -20,7 +20,7 @@ from ...errors import ConfigError
 from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
 from ...runtime.database import Database, share
-from ...runtime.stores import awaited, blocking
+from ...runtime.stores import awaited_method, blocking_method
 from .store_operations import StoreOperations
 from .store_options import sweep_interval_s, without_foreign
 
@@ -35,12 +35,9 @@ class StoreLoopUnavailable(ConfigError, asyncio.InvalidStateError):
 
 
 class _AsyncItems(AsyncMemories[StoreOperations]):
-    @awaited(StoreOperations.setup)
-    def setup(self) -> None: ...
-    @awaited(StoreOperations.batch)
-    def batch(self) -> None: ...
-    @awaited(StoreOperations.sweep_all)
-    def sweep_all(self) -> None: ...
+    setup = awaited_method(StoreOperations.setup)
+    batch = awaited_method(StoreOperations.batch)
+    sweep_all = awaited_method(StoreOperations.sweep_all)
 
     async def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         embeddings = cast(Any, self._operations.embeddings)
@@ -50,12 +47,9 @@ class _AsyncItems(AsyncMemories[StoreOperations]):
 
 
 class _SyncItems(SyncMemories[StoreOperations]):
-    @blocking(StoreOperations.setup)
-    def setup(self) -> None: ...
-    @blocking(StoreOperations.batch)
-    def batch(self) -> None: ...
-    @blocking(StoreOperations.sweep_all)
-    def sweep_all(self) -> None: ...
+    setup = blocking_method(StoreOperations.setup)
+    batch = blocking_method(StoreOperations.batch)
+    sweep_all = blocking_method(StoreOperations.sweep_all)
 
     def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         embeddings = cast(Any, self._operations.embeddings)
@@ -64,7 +58,41 @@ class _SyncItems(SyncMemories[StoreOperations]):
         return [embeddings.embed_query(text) for text in texts.texts]
 
 
-class AsyncMySQLStore(BaseStore):
+class _ItemStore(BaseStore):
+    """What both stores share; the arguments are those of `AsyncMySQLStore`."""
+
+    supports_ttl = True
+    _make_items: ClassVar[type[_AsyncItems | _SyncItems]]
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        self.ttl_config = ttl
+        self.index_config = index
+        database, config, owned = share(where, options)
+        operations = StoreOperations(config, index, ttl)
+        self.embeddings = operations.embeddings
+        self._items: Any = self._make_items(operations, database, owned=owned)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prepare what only one side has."""
+
+    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
+        """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant."""
+        scope: AbstractContextManager[None] = self._items.tenant_scope(tenant)
+        return scope
+
+    def _sweep_interval_s(self, minutes: float | None) -> float:
+        return sweep_interval_s(self.ttl_config, minutes, SWEEP_INTERVAL_MINUTES)
+
+
+class AsyncMySQLStore(_ItemStore):
     """LangGraph's store for event loops: items in namespaces, searched by field and ranked by meaning or by word.
 
     With an ``index``, a query ranks items by meaning: the score is the cosine (or the metric that ``distance_type``
@@ -88,22 +116,10 @@ class AsyncMySQLStore(BaseStore):
         ```
     """
 
-    supports_ttl = True
+    _make_items = _AsyncItems
+    _items: _AsyncItems
 
-    def __init__(
-        self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        **options: Unpack[Keywords],
-    ) -> None:
-        self.ttl_config = ttl
-        self.index_config = index
-        database, config, owned = share(where, options)
-        operations = StoreOperations(config, index, ttl)
-        self.embeddings = operations.embeddings
-        self._items = _AsyncItems(operations, database, owned=owned)
+    def _begin(self) -> None:
         self._sweeper: asyncio.Task[None] | None = None
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
@@ -131,10 +147,6 @@ class AsyncMySQLStore(BaseStore):
         """
         async with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
-
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant."""
-        return self._items.tenant_scope(tenant)
 
     async def setup(self) -> None:
         """Create missing tables. The first call of any other method does the same."""
@@ -180,7 +192,7 @@ class AsyncMySQLStore(BaseStore):
             sweep_interval_minutes: The interval; by default that of ``ttl``, or 5 minutes.
         """
         if self._sweeper is None or self._sweeper.done():
-            interval_s = sweep_interval_s(self.ttl_config, sweep_interval_minutes, SWEEP_INTERVAL_MINUTES)
+            interval_s = self._sweep_interval_s(sweep_interval_minutes)
             self._sweeper = asyncio.create_task(self._sweep(interval_s), name="locus-mysql-ttl-sweeper")
         return self._sweeper
 
@@ -215,7 +227,7 @@ class AsyncMySQLStore(BaseStore):
                 HOUSEKEEPING.warning(SWEEP_FAILED, loggable(error), interval_s)
 
 
-class MySQLStore(BaseStore):
+class MySQLStore(_ItemStore):
     """`AsyncMySQLStore` without an event loop. Safe to share between threads; ``abatch`` runs in one.
 
     Args:
@@ -225,22 +237,10 @@ class MySQLStore(BaseStore):
         options: Options of `MySQLConfig`.
     """
 
-    supports_ttl = True
+    _make_items = _SyncItems
+    _items: _SyncItems
 
-    def __init__(
-        self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        **options: Unpack[Keywords],
-    ) -> None:
-        self.ttl_config = ttl
-        self.index_config = index
-        database, config, owned = share(where, options)
-        operations = StoreOperations(config, index, ttl)
-        self.embeddings = operations.embeddings
-        self._items = _SyncItems(operations, database, owned=owned)
+    def _begin(self) -> None:
         self._sweeper: threading.Thread | None = None
         self._stop = threading.Event()
 
@@ -265,10 +265,6 @@ class MySQLStore(BaseStore):
         """
         with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
-
-    def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant."""
-        return self._items.tenant_scope(tenant)
 
     def setup(self) -> None:
         """Create missing tables. The first call of any other method does the same."""
@@ -297,7 +293,7 @@ class MySQLStore(BaseStore):
             ended.add_done_callback(lambda future: self._stop.set() if future.cancelled() else None)
             return ended
         self._stop = stop = threading.Event()
-        interval_s = sweep_interval_s(self.ttl_config, sweep_interval_minutes, SWEEP_INTERVAL_MINUTES)
+        interval_s = self._sweep_interval_s(sweep_interval_minutes)
 
         def sweep() -> None:
             while not stop.wait(interval_s):

@@ -29,8 +29,7 @@ from ...config import MySQLConfig
 from ...engine.operation import Batch, Operation, gather
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
-from ...families.memories.embedding import EmbedTexts, Procedure
-from ...families.memories.embedding_options import EmbeddingOptions, name_of_model
+from ...families.memories.embedding import EmbeddingOptions, EmbedTexts, Procedure, name_of_model
 from ...families.memories.namespaces import encoded_key, path_of
 from ...families.memories.nearest import NearestSearch
 from ...families.memories.operations import MemoryOperations

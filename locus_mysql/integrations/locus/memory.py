@@ -21,13 +21,14 @@ from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import check_score
 from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import (
+    EmbeddingOptions,
     EmbedFunction,
     EmbedTexts,
     Procedure,
     embed_awaited,
     embed_blocking,
+    name_of_model,
 )
-from ...families.memories.embedding_options import EmbeddingOptions, name_of_model
 from ...families.memories.hashing import HashingEmbedder
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put

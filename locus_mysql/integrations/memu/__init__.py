@@ -1,11 +1,11 @@
 """memU's stores in MySQL, by the protocols of memU 1.5.1 and of memu-cli. Imports nothing from memU.
 
-Begin with `database`, the public classes, then `operations` and `statements`; `items`, `categories` (with relations)
-and `resources` are memU's repositories, `resources` and `recall_files` (with segments) those of memu-cli; `transfer`
-and `copying` move records.
+Begin with `database`, the public classes, then `operations` and `statements`; `items` (with categories and relations)
+has memU's repositories, and `recall_files` (with segments and resources) those of memu-cli; `transfer` and `copying`
+move records.
 """
 
-from ...runtime.transfer import TransferReport
+from ...transfer.engine import TransferReport
 from .copying import copy_database
 from .database import (
     AsyncMemuDatabase,

@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import InvalidInput
-from ...runtime.transfer import TransferReport
-from ...transfer.engine import UnitSource, UnitTarget, run_blocking, transfer
+from ...transfer.engine import TransferReport, UnitSource, UnitTarget, run_blocking, transfer
 from .database import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 from .restoring import fields_of, scope_of
 

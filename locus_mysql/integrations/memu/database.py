@@ -10,16 +10,19 @@ from pydantic import BaseModel, SecretStr
 from ...config import Keywords, MySQLConfig
 from ...errors import ConfigError
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, Store, SyncStore, awaited, blocking
-from .categories import CategoryOperations, RelationOperations
-from .family import own_prefix
-from .items import ItemOperations
+from ...runtime.stores import AsyncStore, Store, SyncStore, awaited_method, blocking_method
+from .items import CategoryOperations, ItemOperations, RelationOperations
 from .operations import RecordOperations
-from .recall_files import RecallFileOperations, SegmentOperations
+from .recall_files import (
+    RecallFileOperations,
+    ResourceOperations,
+    SegmentOperations,
+    WorkspaceResourceOperations,
+)
 from .records import DefaultUserModel, RecallUserModel
 from .repositories import Repository, repository
-from .resources import ResourceOperations, WorkspaceResourceOperations
 from .restoring import MemuOperations
+from .tables import own_prefix
 
 #: Memory for the embeddings that repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456
@@ -28,19 +31,15 @@ VECTOR_CACHE_BYTES = 268_435_456
 class _Blocking(SyncStore[MemuOperations]):
     """The methods that block."""
 
-    @blocking(MemuOperations.load_existing)
-    def load_existing(self) -> None: ...
-    @blocking(MemuOperations.restore)
-    def restore(self) -> None: ...
+    load_existing = blocking_method(MemuOperations.load_existing)
+    restore = blocking_method(MemuOperations.restore)
 
 
 class _Awaited(AsyncStore[MemuOperations]):
     """The same, awaited."""
 
-    @awaited(MemuOperations.load_existing)
-    def load_existing(self) -> None: ...
-    @awaited(MemuOperations.restore)
-    def restore(self) -> None: ...
+    load_existing = awaited_method(MemuOperations.load_existing)
+    restore = awaited_method(MemuOperations.restore)
 
 
 class _MemuRepositories(Store[MemuOperations]):

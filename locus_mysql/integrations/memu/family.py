@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...engine.operation import Batch, Operation, fetch
-from ...errors import UsageError
-from ...families.family import Count, Counts, Maintenance, Transfer
+from ...families.family import Count, Counts, Maintenance
 from ...records import ledger
+from ...records.tables import Tables
 from .statements import COUNT, Records, memu_dialect
-from .tables import CORE, memu_schema
+from .tables import CORE, memu_schema, own_prefix
+
+#: The fields of memU's own user model.
+DEFAULT_FIELDS = ("user_id",)
 
 
 class MemuFamily:
@@ -41,22 +44,19 @@ class MemuFamily:
         prefix = own_prefix(config).table_prefix
         if not self._fields:
             return memu_schema(prefix, ())
-        from .scope import Scope, kinds_of, model_of
+        from .declaration import tables_of
 
-        try:
-            return memu_schema(prefix, Scope(model_of(kinds_of(self._fields))).columns)
-        except TypeError as error:
-            raise UsageError(str(error)) from None
+        return tables_of(config, self._fields)[0].schema
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
         return MemuMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer:
-        """See `Family.transfer`."""
-        from .transfer import MemuTransfer
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`. Without fields, those of memU's own user model."""
+        from .declaration import tables_of
 
-        return MemuTransfer(config)
+        return tables_of(config, self._fields or DEFAULT_FIELDS)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
@@ -66,11 +66,6 @@ class MemuFamily:
 
 
 MEMU = MemuFamily()
-
-
-def own_prefix(config: MySQLConfig) -> MySQLConfig:
-    """Return the options with an empty table prefix, unless one was given, so that the tables have memU's names."""
-    return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")
 
 
 class MemuMaintenance:

@@ -1,15 +1,21 @@
-"""The operations of memu-cli's repositories of recall files, and of segments, their parts that embeddings find."""
+"""The operations of memu-cli's repositories: recall files, segments (their parts that embeddings find) and resources.
+
+memU has the same resources, with other methods.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
-from ...engine.operation import Operation
+from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count
+from ...families.memories.vectors.matrix import Matrix
 from ...runtime.arguments import check_text
+from . import statements
 from .operations import RecordOperations, Where, text_of
-from .records import RecallFile, RecallFileSegment, encode_embedding
+from .records import RecallFile, RecallFileSegment, Resource, WorkspaceResource, encode_embedding
+from .searching import query_of
 from .statements import Page, equals
 
 #: The position of a recall file in a list: its track, name and id.
@@ -178,3 +184,119 @@ class SegmentOperations(RecordOperations[RecallFileSegment]):
     def clear_segments(self, where: Where = None) -> Operation[list[RecallFileSegment]]:
         """Delete the segments that a filter selects; return them. Two round trips."""
         return list((yield from self.clear(where)).values())
+
+
+W = TypeVar("W", bound=WorkspaceResource)
+
+
+class _AnyResources(RecordOperations[W]):
+    """Operations on resources that both packages have."""
+
+    role, noun = "resources", "Resource"
+    view: ClassVar[str] = "resources"
+
+    def list_resources(self, where: Where = None) -> Operation[dict[str, W]]:
+        """Return the resources that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
+        return (yield from self.where(where))
+
+    def clear_resources(self, where: Where = None) -> Operation[dict[str, W]]:
+        """Delete the resources that a filter selects, with their items; return the resources."""
+        return (yield from self.clear(where))
+
+
+class ResourceOperations(_AnyResources[Resource]):
+    """Operations on memU's resources: the files and conversations that items come from."""
+
+    record = Resource
+
+    def create_resource(
+        self,
+        *,
+        url: str,
+        modality: str,
+        local_path: str,
+        caption: str | None,
+        embedding: list[float] | None,
+        user_data: dict[str, Any],
+    ) -> Operation[Resource]:
+        """Store a resource. One round trip.
+
+        Args:
+            url: The address of the resource, of at most 2,048 characters.
+            modality: The kind of resource, such as ``conversation``, of at most 64 characters.
+            local_path: The path of the local copy, of at most 1,024 characters.
+            caption: A description of the content.
+            embedding: The embedding of the caption.
+            user_data: The resource's scope.
+
+        Raises:
+            InvalidInput: A text is too long, or the user model does not allow the scope.
+        """
+        given = {"url": url, "modality": modality, "local_path": local_path}
+        texts = {field: text_of(field, text) for field, text in given.items()}
+        texts["caption"] = text_of("caption", caption, optional=True)
+        return (yield from self.create(user_data, embedding, **texts, track=None))
+
+
+class WorkspaceResourceOperations(_AnyResources[WorkspaceResource]):
+    """Operations on memu-cli's resources: the files of a workspace."""
+
+    record = WorkspaceResource
+
+    def create_resource(
+        self,
+        *,
+        url: str,
+        local_path: str,
+        caption: str | None,
+        embedding: list[float] | None,
+        user_data: dict[str, Any],
+        track: str | None = None,
+    ) -> Operation[WorkspaceResource]:
+        """Store a resource. One round trip.
+
+        Args:
+            url: The address of the resource, of at most 2,048 characters.
+            local_path: The path of the local copy, of at most 1,024 characters.
+            caption: A description of the content.
+            embedding: The embedding of the caption.
+            user_data: The resource's scope.
+            track: The track, such as ``workspace``, of at most 64 characters.
+
+        Raises:
+            InvalidInput: A text is too long, or the user model does not allow the scope.
+        """
+        texts = {"url": text_of("url", url), "modality": "", "local_path": text_of("local_path", local_path)}
+        for field, text in (("caption", caption), ("track", track)):
+            texts[field] = text_of(field, text, optional=True)
+        return (yield from self.create(user_data, embedding, **texts))
+
+    def delete_resource(self, resource_id: str) -> Operation[None]:
+        """Delete a resource, if it exists. One round trip."""
+        yield from self.delete("resource_id", resource_id)
+
+    def vector_search_resources(
+        self, query_vec: list[float], top_k: int, where: Where = None
+    ) -> Operation[list[tuple[str, float]]]:
+        """Return the ids of the resources nearest to a query, with their cosines, best first. One round trip.
+
+        The search is exact. Only resources with an embedding of the query's width are compared.
+
+        Args:
+            query_vec: An embedding.
+            top_k: The maximum number of resources to return; none for 0 or less.
+            where: See `RecordOperations.conditions`.
+
+        Raises:
+            InvalidInput: The query is not an embedding, or the filter has an unknown field.
+        """
+        wanted = check_count(top_k, "top_k", -(2**31))
+        conditions = self.conditions(where)
+        query = query_of(query_vec)
+        if query is None or wanted < 1:
+            return []
+        dims = len(query.values)
+        (found,) = yield Batch.of(self.records.make(statements.RESOURCE_EMBEDDINGS, conditions, dims=dims))
+        matrix: Matrix[str] = Matrix(dims)
+        matrix.fill((id, embedding) for id, embedding, _ in self.seals.fit_embeddings(found.rows))
+        return matrix.best(query, wanted, undefined=0.0)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...config import MySQLConfig
 from ...dialect.schema import NeededColumn, Schema, Table
 from ...dialect.template import fill
 from ...records import ledger
@@ -234,3 +235,8 @@ def memu_schema(table_prefix: str, scope: Sequence[ScopeColumn]) -> Schema:
         options=f" --scope {scoped}" if scope else "",
         optional_indexes=("locus_tenants",),
     )
+
+
+def own_prefix(config: MySQLConfig) -> MySQLConfig:
+    """Return the options with an empty table prefix, unless one was given, so that the tables have memU's names."""
+    return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")

@@ -18,9 +18,9 @@ from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
-from ...runtime.stores import awaited
+from ...runtime.stores import awaited_method
 from .branches import MAIN, Branches, Pointer
-from .session import CHANGED, KIND, BranchRead, OpenAISession, SessionOperations
+from .session import CHANGED, KIND, BranchRead, OpenAIOperations, OpenAISession
 from .turns import by_turns, is_user, tools_in, turns_in, with_turns
 
 #: The part of a session's transcript that stores its usage.
@@ -35,7 +35,7 @@ _DETAILS = ("input_tokens_details", "output_tokens_details")
 T = TypeVar("T")
 
 
-class BranchOperations(SessionOperations):
+class OpenAIBranchOperations(OpenAIOperations):
     """Stores the items, branches and usage of one session.
 
     A call that reads turns reads all items of the branch, and one that lists branches all items of the session.
@@ -363,8 +363,8 @@ class OpenAIBranchingSession(OpenAISession):
         ```
     """
 
-    _operations: BranchOperations
-    _make_operations: ClassVar[type[SessionOperations]] = BranchOperations
+    _operations: OpenAIBranchOperations
+    _make_operations: ClassVar[type[OpenAIOperations]] = OpenAIBranchOperations
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -390,32 +390,19 @@ class OpenAIBranchingSession(OpenAISession):
             limit = self.session_settings.limit
         return await self._run(self._operations.get_items(limit, branch_id))
 
-    @awaited(BranchOperations.clear_session)
-    def clear_session(self) -> None: ...
-    @awaited(BranchOperations.create_branch_from_turn)
-    def create_branch_from_turn(self) -> None: ...
-    @awaited(BranchOperations.create_branch_from_content)
-    def create_branch_from_content(self) -> None: ...
-    @awaited(BranchOperations.switch_to_branch)
-    def switch_to_branch(self) -> None: ...
-    @awaited(BranchOperations.delete_branch)
-    def delete_branch(self) -> None: ...
-    @awaited(BranchOperations.list_branches)
-    def list_branches(self) -> None: ...
-    @awaited(BranchOperations.get_conversation_turns)
-    def get_conversation_turns(self) -> None: ...
-    @awaited(BranchOperations.find_turns_by_content)
-    def find_turns_by_content(self) -> None: ...
-    @awaited(BranchOperations.get_conversation_by_turns)
-    def get_conversation_by_turns(self) -> None: ...
-    @awaited(BranchOperations.get_tool_usage)
-    def get_tool_usage(self) -> None: ...
-    @awaited(BranchOperations.store_run_usage)
-    def store_run_usage(self) -> None: ...
-    @awaited(BranchOperations.get_session_usage)
-    def get_session_usage(self) -> None: ...
-    @awaited(BranchOperations.get_turn_usage)
-    def get_turn_usage(self) -> None: ...
+    clear_session = awaited_method(OpenAIBranchOperations.clear_session)
+    create_branch_from_turn = awaited_method(OpenAIBranchOperations.create_branch_from_turn)
+    create_branch_from_content = awaited_method(OpenAIBranchOperations.create_branch_from_content)
+    switch_to_branch = awaited_method(OpenAIBranchOperations.switch_to_branch)
+    delete_branch = awaited_method(OpenAIBranchOperations.delete_branch)
+    list_branches = awaited_method(OpenAIBranchOperations.list_branches)
+    get_conversation_turns = awaited_method(OpenAIBranchOperations.get_conversation_turns)
+    find_turns_by_content = awaited_method(OpenAIBranchOperations.find_turns_by_content)
+    get_conversation_by_turns = awaited_method(OpenAIBranchOperations.get_conversation_by_turns)
+    get_tool_usage = awaited_method(OpenAIBranchOperations.get_tool_usage)
+    store_run_usage = awaited_method(OpenAIBranchOperations.store_run_usage)
+    get_session_usage = awaited_method(OpenAIBranchOperations.get_session_usage)
+    get_turn_usage = awaited_method(OpenAIBranchOperations.get_turn_usage)
 
     async def _run(self, operation: Generator[Any, Any, T]) -> T:
         """Run an operation after those of earlier calls."""

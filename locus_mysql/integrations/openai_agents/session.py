@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeVar, Unpack, cast
@@ -15,14 +14,15 @@ from ...config import Keywords, MySQLConfig
 from ...engine.loops import settled
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
-from ...errors import InvalidInput, VersionConflict
+from ...errors import VersionConflict
 from ...families.transcripts.coding import encode_exactly, row_key
-from ...families.transcripts.operations import TranscriptOperations
+from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, awaited
+from ...runtime.exact_json import as_json
+from ...runtime.stores import AsyncStore, awaited_method
 from .branches import MAIN, Branches, Pointer
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class BranchRead(NamedTuple):
     branch_id: str
 
 
-class SessionOperations:
+class OpenAIOperations(FrameworkTranscripts):
     """Stores the items of one session. Without branches, all are of the branch ``main``.
 
     Args:
@@ -67,18 +67,12 @@ class SessionOperations:
     """
 
     def __init__(self, config: MySQLConfig, session_id: str) -> None:
-        self.config = config
-        self._transcripts = TranscriptOperations(config)
-        self.schema = self._transcripts.schema
+        super().__init__(config)
         self._key = TranscriptKey(KIND, "", session_id)
         row_key(tenant_of(config), self._key)  # an id that cannot be stored is refused now
         # By tenant: see `pointer` and `_known`.
         self._pointers: dict[str, Pointer] = {}
         self._transcript_of: dict[str, Transcript | None] = {}
-
-    def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
-        self._transcripts.attach(database)
 
     @property
     def pointer(self) -> Pointer:
@@ -291,18 +285,10 @@ def new_items(items: Sequence[TResponseInputItem]) -> list[NewItem]:
     Raises:
         InvalidInput: An item is no JSON.
     """
-    return [NewItem(_as_json(item)) for item in items]
+    return [NewItem(as_json(item, "An item")) for item in items]
 
 
-def _as_json(item: object) -> Any:
-    try:
-        return json.loads(json.dumps(item))
-    except (TypeError, ValueError, RecursionError) as error:
-        kind = error if isinstance(error, TypeError) else "it contains itself or is nested too deep"
-        raise InvalidInput(f"An item cannot be stored as JSON: {kind}. Nothing was written.") from None
-
-
-class OpenAISession(AsyncStore[SessionOperations]):
+class OpenAISession(AsyncStore[OpenAIOperations]):
     """Keeps a conversation of the OpenAI Agents SDK in MySQL: an `agents.memory.Session`.
 
     A write that is cancelled ends before the cancellation is raised, as with the SDK's own sessions.
@@ -325,7 +311,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
 
     session_id: str
     session_settings: SessionSettings | None
-    _make_operations: ClassVar[type[SessionOperations]] = SessionOperations
+    _make_operations: ClassVar[type[OpenAIOperations]] = OpenAIOperations
 
     def __init__(
         self,
@@ -358,12 +344,9 @@ class OpenAISession(AsyncStore[SessionOperations]):
             limit = self.session_settings.limit
         return await super()._run(self._operations.get_items(limit))
 
-    @awaited(SessionOperations.add_items)
-    def add_items(self) -> None: ...
-    @awaited(SessionOperations.pop_item)
-    def pop_item(self) -> None: ...
-    @awaited(SessionOperations.clear_session)
-    def clear_session(self) -> None: ...
+    add_items = awaited_method(OpenAIOperations.add_items)
+    pop_item = awaited_method(OpenAIOperations.pop_item)
+    clear_session = awaited_method(OpenAIOperations.clear_session)
 
     # The SDK's OpenAIResponsesCompactionSession looks for the next two methods, whose names and arguments are those of
     # its own sessions. Without them it skips sessions with a limit, and else clears the session before it adds items.

@@ -17,12 +17,12 @@ from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
-from ...families.transcripts.operations import TranscriptOperations
+from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...lru_cache import LRUCache
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
-from ...runtime.stores import AsyncStore, awaited
+from ...runtime.stores import AsyncStore, awaited_method
 from .records import StoredRecord, entries_of, header_of, items_of, parent_of, stored_record
 
 #: The kind of these transcripts. A conversation's id is their name.
@@ -35,7 +35,7 @@ LOG = "entries"
 KNOWN_LOGS = 10_000
 
 
-class ConversationOperations:
+class ConversationOperations(FrameworkTranscripts):
     """Stores the conversations of one tenant.
 
     Args:
@@ -43,16 +43,14 @@ class ConversationOperations:
     """
 
     def __init__(self, config: MySQLConfig) -> None:
-        self.config = config
-        self._transcripts = TranscriptOperations(config)
-        self.schema = self._transcripts.schema
+        super().__init__(config)
         # By conversation and revision, which is never reused; and by entry, which may be deleted meanwhile.
         self._log_of_record: LRUCache[str] = LRUCache(KNOWN_LOGS)
         self._log_of_entry: LRUCache[str] = LRUCache(KNOWN_LOGS)
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""
-        self._transcripts.attach(database)
+        super().attach(database)
         prefix = self.config.table_prefix
         self._log_of_record = database.cache(("logs of conversations", prefix), lambda: self._log_of_record)
         self._log_of_entry = database.cache(("logs of entries", prefix), lambda: self._log_of_entry)
@@ -368,15 +366,9 @@ class PydanticConversationStore(AsyncStore[ConversationOperations], Conversation
         database, config, owned = share(where, options)
         super().__init__(ConversationOperations(config), database, owned=owned)
 
-    @awaited(ConversationOperations.read_record)
-    def read_record(self) -> None: ...
-    @awaited(ConversationOperations.read_records)
-    def read_records(self) -> None: ...
-    @awaited(ConversationOperations.write_record)
-    def write_record(self) -> None: ...
-    @awaited(ConversationOperations.delete_record)
-    def delete_record(self) -> None: ...
-    @awaited(ConversationOperations.read_entry)
-    def read_entry(self) -> None: ...
-    @awaited(ConversationOperations.read_history)
-    def read_history(self) -> None: ...
+    read_record = awaited_method(ConversationOperations.read_record)
+    read_records = awaited_method(ConversationOperations.read_records)
+    write_record = awaited_method(ConversationOperations.write_record)
+    delete_record = awaited_method(ConversationOperations.delete_record)
+    read_entry = awaited_method(ConversationOperations.read_entry)
+    read_history = awaited_method(ConversationOperations.read_history)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,16 +15,14 @@ from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.base import AsyncMemories
-from ...families.memories.embedding import EmbedFunction, Procedure
-from ...families.memories.embedding_options import VECTOR_CACHE_BYTES, EmbeddingOptions
-from ...families.memories.operations import MemoryOperations
+from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
+from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
-from ...families.memories.searching import Way
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, share
 from ...runtime.sealing import content_digest
-from ...runtime.stores import awaited
+from ...runtime.stores import awaited_method
 
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig
@@ -41,7 +38,7 @@ SECRET = (("strands-secret",), "keys")
 DEFAULT_RESULTS = 5
 
 
-class MemoryStoreOperations:
+class StrandsMemoryOperations(FrameworkMemories):
     """Stores the memories of one store.
 
     Args:
@@ -55,23 +52,12 @@ class MemoryStoreOperations:
     def __init__(
         self, config: MySQLConfig, options: EmbeddingOptions, namespace: Sequence[str], limit: int, *, writable: bool
     ) -> None:
-        self.config = config
-        self.items = MemoryOperations(config, options)
+        super().__init__(MemoryOperations(config, options))
         self._namespace = self.items.root = (LABEL, *namespace)
         self._limit = check_count(limit, "max_search_results", 1)
         self._writable = writable
         #: By tenant.
         self._secrets: dict[str, bytes] = {}
-        self.schema = self.items.schema
-
-    @property
-    def embed(self) -> EmbedFunction | None:
-        """The embed function, if there is one."""
-        return self.items.embed
-
-    def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
-        self.items.attach(database)
 
     def search(self, query: str, options: SearchOptions | None = None) -> Procedure[list[MemoryEntry]]:
         """Return the memories that fit a query, the best first: by word; with an embed function, by word and meaning.
@@ -85,13 +71,7 @@ class MemoryStoreOperations:
         """
         limit = (options or {}).get("max_search_results")
         limit = self._limit if limit is None else check_count(limit, "max_search_results", 1)
-        words = query.replace('"', " ")  # which would begin a phrase
-        if not re.search(r"\w", words):
-            return []
-        way: Way = "word" if self.embed is None else "hybrid"
-        if way == "hybrid" and self.items.sealed.is_on:  # there is no index of words
-            way = "meaning"
-        hits = yield from self.items.search(self._namespace, query=words, way=way, limit=limit)
+        hits = yield from self.items.search_text(self._namespace, query, limit)
         return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
 
     def add(self, content: str, metadata: Metadata | None = None) -> Procedure[str]:
@@ -133,7 +113,7 @@ class MemoryStoreOperations:
         return bytes.fromhex(text)
 
 
-class StrandsMemoryStore(AsyncMemories[MemoryStoreOperations], MemoryStore):
+class StrandsMemoryStore(AsyncMemories[StrandsMemoryOperations], MemoryStore):
     """Long-term memory for Strands Agents in MySQL: a `strands.memory.MemoryStore` with `search` and `add`.
 
     Args:
@@ -183,7 +163,7 @@ class StrandsMemoryStore(AsyncMemories[MemoryStoreOperations], MemoryStore):
         embedding = EmbeddingOptions(dims, embed, metric=metric, model=model, vector_cache_bytes=vector_cache_bytes)
         labels = (name,) if namespace is None else tuple(namespace)
         limit = DEFAULT_RESULTS if max_search_results is None else max_search_results
-        operations = MemoryStoreOperations(config, embedding, labels, limit, writable=writable)
+        operations = StrandsMemoryOperations(config, embedding, labels, limit, writable=writable)
         super().__init__(operations, database, owned=owned)
         self.name = name
         self.description = description
@@ -191,7 +171,5 @@ class StrandsMemoryStore(AsyncMemories[MemoryStoreOperations], MemoryStore):
         self.writable = writable
         self.extraction = extraction
 
-    @awaited(MemoryStoreOperations.search)
-    def search(self) -> None: ...
-    @awaited(MemoryStoreOperations.add)
-    def add(self) -> None: ...
+    search = awaited_method(StrandsMemoryOperations.search)
+    add = awaited_method(StrandsMemoryOperations.add)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar, Unpack
 
@@ -15,11 +14,11 @@ from strands.types.session import Session, SessionAgent, SessionMessage
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import InvalidInput, LocusMySQLError, NotFound, VersionConflict
-from ...families.transcripts.operations import TranscriptOperations
+from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Read, TranscriptKey, Write, Written
 from ...runtime.database import Database, share
-from ...runtime.exact_json import canonical_text
-from ...runtime.stores import SyncStore, blocking
+from ...runtime.exact_json import as_json, canonical_text
+from ...runtime.stores import SyncStore, blocking_method
 
 #: The kind of these transcripts. The session is their name; their collection is empty.
 KIND = "strands"
@@ -37,21 +36,12 @@ class _Missing(Exception):
     """A transcript that a write needs does not exist, as far as this process knows."""
 
 
-class SessionOperations:
+class StrandsSessionOperations(FrameworkTranscripts):
     """Stores the sessions of one tenant.
 
     Args:
         config: The options.
     """
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self.config = config
-        self._transcripts = TranscriptOperations(config)
-        self.schema = self._transcripts.schema
-
-    def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
-        self._transcripts.attach(database)
 
     def create_session(self, /, session: Session, **kwargs: Any) -> Operation[Session]:
         """Create a session; returns it. One round trip.
@@ -290,15 +280,10 @@ def _item_id(message_id: object) -> str:
 
 
 def _as_json(value: object) -> Any:
-    """Return a value as the framework's own repositories return it: tuples become lists, keys become text."""
-    try:
-        return json.loads(json.dumps(value))
-    except (TypeError, ValueError, RecursionError) as error:
-        kind = error if isinstance(error, TypeError) else "it contains itself or is nested too deep"
-        raise InvalidInput(f"A part of the session cannot be stored as JSON: {kind}. Nothing was written.") from None
+    return as_json(value, "A part of the session")
 
 
-class StrandsSessionRepository(SyncStore[SessionOperations], SessionRepository):
+class StrandsSessionRepository(SyncStore[StrandsSessionOperations], SessionRepository):
     """Keeps sessions, agents and messages in MySQL: a `strands.session.session_repository.SessionRepository`.
 
     Blocking, as the contract is. Safe to share between threads and session managers.
@@ -319,34 +304,21 @@ class StrandsSessionRepository(SyncStore[SessionOperations], SessionRepository):
         self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
     ) -> None:
         database, config, owned = share(where, options)
-        super().__init__(SessionOperations(config), database, owned=owned)
+        super().__init__(StrandsSessionOperations(config), database, owned=owned)
 
-    @blocking(SessionOperations.create_session)
-    def create_session(self) -> None: ...
-    @blocking(SessionOperations.read_session)
-    def read_session(self) -> None: ...
-    @blocking(SessionOperations.delete_session)
-    def delete_session(self) -> None: ...
-    @blocking(SessionOperations.create_agent)
-    def create_agent(self) -> None: ...
-    @blocking(SessionOperations.read_agent)
-    def read_agent(self) -> None: ...
-    @blocking(SessionOperations.update_agent)
-    def update_agent(self) -> None: ...
-    @blocking(SessionOperations.create_message)
-    def create_message(self) -> None: ...
-    @blocking(SessionOperations.read_message)
-    def read_message(self) -> None: ...
-    @blocking(SessionOperations.update_message)
-    def update_message(self) -> None: ...
-    @blocking(SessionOperations.list_messages)
-    def list_messages(self) -> None: ...
-    @blocking(SessionOperations.create_multi_agent)
-    def create_multi_agent(self) -> None: ...
-    @blocking(SessionOperations.read_multi_agent)
-    def read_multi_agent(self) -> None: ...
-    @blocking(SessionOperations.update_multi_agent)
-    def update_multi_agent(self) -> None: ...
+    create_session = blocking_method(StrandsSessionOperations.create_session)
+    read_session = blocking_method(StrandsSessionOperations.read_session)
+    delete_session = blocking_method(StrandsSessionOperations.delete_session)
+    create_agent = blocking_method(StrandsSessionOperations.create_agent)
+    read_agent = blocking_method(StrandsSessionOperations.read_agent)
+    update_agent = blocking_method(StrandsSessionOperations.update_agent)
+    create_message = blocking_method(StrandsSessionOperations.create_message)
+    read_message = blocking_method(StrandsSessionOperations.read_message)
+    update_message = blocking_method(StrandsSessionOperations.update_message)
+    list_messages = blocking_method(StrandsSessionOperations.list_messages)
+    create_multi_agent = blocking_method(StrandsSessionOperations.create_multi_agent)
+    read_multi_agent = blocking_method(StrandsSessionOperations.read_multi_agent)
+    update_multi_agent = blocking_method(StrandsSessionOperations.update_multi_agent)
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:
         try:

@@ -32,7 +32,7 @@ from ...families.checkpoints.store import StoreOperations
 from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object
-from ...runtime.stores import AsyncStore, awaited
+from ...runtime.stores import AsyncStore, awaited_method
 
 #: The beginning of the ids of threads.
 PREFIX = "strands/"
@@ -176,7 +176,7 @@ def _checked(text: str, what: str) -> str:
     return text
 
 
-class StorageOperations:
+class StrandsStorageOperations:
     """Stores the bytes of one tenant's keys.
 
     Args:
@@ -194,9 +194,9 @@ class StorageOperations:
         """See `HasCaches.attach`."""
         self._store.attach(database)
 
-    def below(self, prefix: str) -> StorageOperations:
+    def below(self, prefix: str) -> StrandsStorageOperations:
         """Return the operations on the keys below a prefix, with the same cache."""
-        scoped = StorageOperations.__new__(StorageOperations)
+        scoped = StrandsStorageOperations.__new__(StrandsStorageOperations)
         scoped.__dict__ |= self.__dict__
         prefix = normalized_prefix(prefix).rstrip("/")
         scoped.prefix = f"{self.prefix}{prefix}/" if prefix else self.prefix
@@ -258,9 +258,7 @@ class StorageOperations:
         threads = {*shared_threads_above(prefix)}
         glob, after = PREFIX + prefix.replace("*", "?") + "*", PREFIX
         while True:
-            page = yield from self._store.checkpoints.moving.threads_after(
-                self._store.tenant, after, glob, limit=AT_ONCE
-            )
+            page = yield from self._store.checkpoints.queries.threads_after(self._store.tenant, after, glob, AT_ONCE)
             threads.update(page)
             if len(page) < AT_ONCE:
                 break
@@ -291,7 +289,7 @@ def _without_text(delta: Delta) -> tuple[str, bool]:
     return "", True
 
 
-class StrandsStorage(AsyncStore[StorageOperations]):
+class StrandsStorage(AsyncStore[StrandsStorageOperations]):
     """Keeps bytes under keys in MySQL: a `strands.storage.Storage` for sessions, memories and offloaded contexts.
 
     A snapshot of an agent is stored as what it adds to the agent's snapshot before it.
@@ -319,7 +317,7 @@ class StrandsStorage(AsyncStore[StorageOperations]):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        super().__init__(StorageOperations(config), database, owned=owned)
+        super().__init__(StrandsStorageOperations(config), database, owned=owned)
         self._search_strategy = search_strategy
 
     async def write(self, key: str, data: bytes) -> None:
@@ -340,10 +338,8 @@ class StrandsStorage(AsyncStore[StorageOperations]):
             except Exception as error:
                 raise StorageError(f"Wrote '{key}' but indexing failed") from error
 
-    @awaited(StorageOperations.read)
-    def read(self) -> None: ...
-    @awaited(StorageOperations.delete)
-    def delete(self) -> None: ...
+    read = awaited_method(StrandsStorageOperations.read)
+    delete = awaited_method(StrandsStorageOperations.delete)
 
     async def search(self, query: str) -> Results:
         """Return the keys whose content fits a query, the best first, with scores and content.
@@ -365,8 +361,7 @@ class StrandsStorage(AsyncStore[StorageOperations]):
         scoped._namespaced = _NAMESPACED  # type: ignore[attr-defined]  # the framework then adds no prefix of its own
         return scoped
 
-    @awaited(StorageOperations.list)
-    def list(self) -> None: ...
+    list = awaited_method(StrandsStorageOperations.list)
 
     async def _run(self, operation: Generator[Any, Any, T]) -> T:
         try:

@@ -37,7 +37,7 @@ from locus_mysql.families.memories.cached_ranges import CachedRanges
 from locus_mysql.families.working.statements import reading as of_sessions
 from locus_mysql.families.working.storages import mysql as of_working
 from locus_mysql.integrations.locus import operations as locus
-from locus_mysql.integrations.locus.transfer import threads
+from locus_mysql.records.moving import Moving
 
 Figures = Mapping[str, float]
 
@@ -217,7 +217,7 @@ def test_an_inspector_that_reads_too_much_fails(server_dsn: str, monkeypatch: py
 @pytest.mark.slow
 def test_copying_that_asks_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures("copying", lambda: copying.figures(server_dsn)) == set()
-    monkeypatch.setattr(threads, "MAX_WRITTEN", 5)
+    monkeypatch.setattr(Moving, "max_rows", 5)
     assert failures("copying", lambda: copying.figures(server_dsn), passes=1) >= {
         "round trips, copied from files",
         "round trips, copied to another tenant",

@@ -12,9 +12,10 @@ from locus_mysql.families.registry import register_family, unregister_family
 
 from ...either_side import AnyStore
 from ..conftest import MakeConfig
-from ..encryption.conftest import columns_with  # noqa: F401 - a fixture
+from ..encryption.conftest import RunSQL, columns_with  # noqa: F401 - a fixture
 from ..families.toys import ToyFamily
 from .samples import Sample
+from .tampering import Tampering
 
 #: A driver of tests that do not depend on it.
 SIDE = "pymysql-sync"
@@ -42,3 +43,9 @@ async def open_sample(make_config: MakeConfig, sample: Sample) -> AsyncIterator[
     yield open_one
     for store in opened:
         await store.close()
+
+
+@pytest.fixture
+def tampering(run_sql: RunSQL, database: str) -> Tampering:
+    """Return what changes rows as an attacker with the server's rights would."""
+    return Tampering(run_sql, database)

@@ -44,7 +44,9 @@ from locus_mysql.families.working.content import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 from locus_mysql.memory import Put
+from locus_mysql.records.moving import PartRecord
 from locus_mysql.records.tables import Tables
+from locus_mysql.records.transfer import RowSource
 from locus_mysql.working import MySQLStorage, TaskState
 
 from ...either_side import AnyStore
@@ -81,13 +83,15 @@ class Sample:
         rows: The number of sealed values that one `fill` stores.
         expires: Whether owners expire.
         encrypts: Whether the family encrypts.
+        inspected: Whether the inspector lists its owners.
     """
 
     family: ClassVar[str]
-    classes: ClassVar[tuple[Callable[[Any], Any], Callable[[Any], Any]]]
+    classes: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
     rows: ClassVar[int]
     expires: ClassVar[bool] = True
     encrypts: ClassVar[bool] = True
+    inspected: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return self.family
@@ -142,12 +146,17 @@ class Sample:
         """Return the id of a name in the inspector."""
         return name
 
+    async def page(self, inspector: Inspector, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        """Return a page of the names that the inspector lists, and where the next page begins."""
+        page = await inspector.threads(self.family, limit=limit, cursor=cursor)
+        return [row.thread_id.removeprefix(self.thread("")) for row in page.items], page.cursor
+
 
 class _Dicts(Sample):
     family = "dicts"
-    classes = (CheckpointStore, SyncCheckpointStore)
+    classes: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]] = (CheckpointStore, SyncCheckpointStore)
     rows = 4
-    turns = ("1", "2", "3", "4")
+    turns: tuple[str, ...] = ("1", "2", "3", "4")
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return checkpoints.tables(config.table_prefix, self.family, search=True, search_parser="default")
@@ -201,7 +210,7 @@ class _Agents(_Dicts):
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in self.turns:
-            messages = [Message.user(text(name, number)) for number in range(int(turn))]
+            messages = tuple(Message.user(text(name, number)) for number in range(int(turn)))
             await store.save(AgentState(run_id=turn, messages=messages), name, turn)
 
     def reads(self, store: AnyStore, name: str) -> list[Read]:
@@ -214,7 +223,7 @@ class _Agents(_Dicts):
         return [loaded, *(partial(loaded, turn) for turn in self.turns)]
 
     async def write(self, store: AnyStore, name: str, step: int) -> None:
-        messages = [Message.user(f"step {number}") for number in range(step + 1)]
+        messages = tuple(Message.user(f"step {number}") for number in range(step + 1))
         await store.save(AgentState(messages=messages), name)
 
     async def steps(self, store: AnyStore, name: str) -> list[int]:
@@ -381,6 +390,10 @@ class _Memories(Sample):
         assert view is not None
         return view.value, [row.preview for row in rows.items]
 
+    async def page(self, inspector: Inspector, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        page = await inspector.namespaces((), limit=limit, cursor=cursor)
+        return [row.namespace[0] for row in page.items], page.cursor
+
 
 class _Sessions:
     """Opens sessions of working memory by their ids.
@@ -403,21 +416,18 @@ class _Sessions:
 
     async def exported(self, name: str) -> Facts:
         """Return the entries of a session, and earlier ones that its checkpoints contain, as an export has them."""
-        transfer = find_family("working").transfer(self.config)
-        assert transfer is not None
-        source = transfer.source(threads=[name])
         async with Database(self.config.model_copy(update={"driver": "aiomysql"})) as database:
-            page = await source.page(database, None, 1)
-        if page.damaged:
-            named = page.damaged[0]
+            source = RowSource(find_family("working").tables(self.config), self.config, database, threads=[name])
+            pages = [unit.page async for unit in source.units()]
+        for named in (damage for page in pages for damage in page.damaged):
             raise DecryptionFailed(named) if self.config.encryption is not None else CorruptCheckpoint(named)
         facts: dict[Any, Any] = {}
-        for line in map(json.loads, page.records):
-            if line.get("part") in ("entries", "history"):
-                kind, name, *others = line["row"]
-                value = others[0] if line["part"] == "entries" else others[2]
+        for record in (record for page in pages for record in page.records if isinstance(record, PartRecord)):
+            if record.role in ("entries", "history"):
+                kind, name, *others = record.values
+                value = others[0] if record.role == "entries" else others[2]
                 # The values of the task state hold the time at which it was set.
-                facts["exported", line["part"], kind, str(name), kind == TASK or str(value)] = True
+                facts["exported", record.role, kind, str(name), kind == TASK or str(value)] = True
         return facts
 
     async def listed(self) -> list[str]:
@@ -492,6 +502,10 @@ class _Working(Sample):
         assert view is not None
         return view.variables, view.task_state, view.scratchpad
 
+    async def page(self, inspector: Inspector, cursor: str | None, limit: int) -> tuple[list[str], str | None]:
+        page = await inspector.sessions(limit=limit, cursor=cursor)
+        return [row.session_id for row in page.items], page.cursor
+
 
 class _Transcripts(Sample):
     family = "transcripts"
@@ -556,7 +570,7 @@ class _Memu(Sample):
     family = "memu"
     classes = (AsyncMemuDatabase, MemuDatabase)
     rows = 4
-    expires = encrypts = False
+    expires = encrypts = inspected = False
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return None
@@ -599,7 +613,9 @@ class _Memu(Sample):
         )
 
     async def steps(self, store: AnyStore, name: str) -> list[int]:
-        items = await AnyStore(store.store.memory_item_repo).list_items({"user_id": name})
+        repository, where = AnyStore(store.store.memory_item_repo), {"user_id": name}
+        items = await repository.list_items(where)
+        assert items.keys() == dict(await repository.vector_search_items([1.0, 0.0], 10_000, where)).keys()
         return [int(item.summary) for item in items.values()]
 
 
@@ -607,10 +623,10 @@ class _Toys(Sample):
     family = "toys"
     classes = (toys.ToyBox, toys.SyncToyBox)
     rows = 4
-    expires = False
+    expires = inspected = False
 
     def tables(self, config: MySQLConfig) -> Tables | None:
-        return toys.tables(config.table_prefix)
+        return toys.toy_tables(config.table_prefix)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         await store.put(name, wheels=[text(name, number).encode() for number in range(4)])

@@ -18,6 +18,7 @@ from ..damaging import damages
 from ..encryption.conftest import RunSQL, keys
 from .conftest import Open
 from .samples import Facts, Read, Sample, every_family
+from .tampering import Tampering
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +26,6 @@ declared = every_family(lambda sample: sample.family != "memu", kept=False)
 encrypted_or_not = pytest.mark.parametrize("encrypted", [False, True], ids=["clear", "encrypted"])
 
 NAMES = ("t", "u")
-
-
-@pytest.fixture
-def sound_tables() -> None:
-    """Skip the check of the tables: these tests damage them on purpose."""
 
 
 def tables_of(sample: Sample, config: MySQLConfig) -> Tables:
@@ -81,41 +77,6 @@ async def compare(reads: list[Read], written: list[Facts], what: object) -> tupl
             assert {place: known.get(place) for place in found} == found, what
             lost |= before.keys() - found.keys()
     return errors, lost
-
-
-class Tampering:
-    """Changes rows as an attacker with the server's rights would."""
-
-    def __init__(self, run_sql: RunSQL, database: str) -> None:
-        self._run, self._database = run_sql, database
-
-    def rows(self, column: SealedColumn) -> list[dict[str, Any]]:
-        """Return the rows whose column holds something."""
-        names = [name for name in column.columns if name != "base"]
-        found = self._run(f"SELECT {', '.join(names)} FROM {self._database}.`{column.table}`")
-        rows = [dict(zip(names, values, strict=True)) for values in found]
-        for row in rows:
-            if column.owner_table is not None:
-                link = column.owner_table.link
-                (owner,) = self._run(
-                    f"SELECT {', '.join(column.owner)} FROM {self._database}.`{column.owner_table.table}` WHERE "
-                    + " AND ".join(f"{name} = %s" for name in link),
-                    *(row[name] for name in link),
-                )
-                row |= dict(zip(column.owner, owner, strict=True))
-        return [row for row in rows if row[column.column]]
-
-    def put(self, column: SealedColumn, row: dict[str, Any], content: bytes) -> None:
-        """Put bytes into a row."""
-        where = " AND ".join(f"{name} = %s" for name in column.key)
-        key = [row[name] for name in column.key]
-        table = f"{self._database}.`{column.table}`"
-        self._run(f"UPDATE {table} SET {column.column} = %s WHERE {where}", content, *key)
-
-
-@pytest.fixture
-def tampering(run_sql: RunSQL, database: str) -> Tampering:
-    return Tampering(run_sql, database)
 
 
 def place_of(column: SealedColumn, row: dict[str, Any], *, encrypted: bool) -> tuple[Any, ...]:

@@ -118,5 +118,5 @@ async def test_a_name_that_cannot_be_stored_is_refused_and_changes_nothing(
     before = table_contents()
     for bad in BAD_NAMES:
         with pytest.raises(UsageError):
-            print(bad, await sample.write(store, bad, 1))
+            await sample.write(store, bad, 1)
     assert table_contents() == before

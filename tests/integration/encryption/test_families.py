@@ -19,7 +19,8 @@ from locus_mysql import (
 from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import find_family
 from locus_mysql.integrations.memu.database import MemuDatabase
-from locus_mysql.runtime.checksummed_jsonl import Head
+from locus_mysql.records.transfer import RowTarget
+from locus_mysql.runtime.database import Database
 
 from ..conftest import MakeConfig
 from .conftest import KEYS, RunSQL, keys
@@ -42,10 +43,8 @@ def test_a_family_without_encryption_is_refused_and_stores_nothing(
 @pytest.mark.parametrize("family", WRITERS)
 def test_an_import_into_such_a_family_is_refused(family: str, make_config: MakeConfig) -> None:
     config = make_config(encryption=keys())
-    transfer = find_family(family).transfer(config)
-    assert transfer is not None
-    with pytest.raises(EncryptionError, match=f"family '{family}'"):
-        transfer.target(Head("any", {"scope": []}))
+    with Database(config) as database, pytest.raises(EncryptionError, match=f"family '{family}'"):
+        RowTarget(find_family(family).tables(config), config, database)
 
 
 class TestCommand:

@@ -36,7 +36,8 @@ from locus_mysql.errors import SetupError, Unavailable
 from ...waiting import DEADLINE_S, until
 from ..cli.test_main import dsn_of
 from ..conftest import EVERY_SIDE, MakeConfig
-from .every_store import EVERY_STORE, every_store
+from ..contract.samples import SAMPLES
+from .every_store import every_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
 
@@ -287,7 +288,7 @@ def writing(folder: Path, side: str) -> subprocess.Popen[str]:
 async def test_no_acknowledged_write_of_a_killed_program_is_lost_in_any_store_and_it_can_start_again_at_once(
     side: str, folder: Path
 ) -> None:
-    acknowledged = dict.fromkeys((store.__name__ for store in EVERY_STORE), 0)
+    acknowledged = dict.fromkeys(SAMPLES, 0)
     for kill_after in (1, 13, 27, 46):
         program = writing(folder, side)
         assert program.stdout is not None

@@ -20,7 +20,6 @@ from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.family import Count, Counts
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
-from locus_mysql.records.transfer import RowTransfer
 from locus_mysql.runtime.arguments import check_text
 from locus_mysql.runtime.database import Database, share
 from locus_mysql.runtime.sealing import Sealing
@@ -286,7 +285,7 @@ class ToyMaintenance:
 # families/toys/tables.py
 
 
-def tables(table_prefix: str) -> Tables:
+def toy_tables(table_prefix: str) -> Tables:
     """Return the declaration from which exports, imports and copies are derived."""
     return Tables(
         toy_schema(table_prefix),
@@ -294,7 +293,7 @@ def tables(table_prefix: str) -> Tables:
         Owner(
             "toys",
             key=("name",),
-            seal=Seal("crc", lambda sealing, row: sealing.checksum("row", row["name"], int(row["broken"]))),
+            seals=(Seal("crc", lambda sealing, row: sealing.checksum("row", row["name"], int(row["broken"]))),),
             noun="toy",
             version=("version",),
             named="name",
@@ -321,11 +320,11 @@ class ToyFamily:
     def maintenance(self, config: MySQLConfig) -> ToyMaintenance:
         return ToyMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> RowTransfer:
-        return RowTransfer(tables(config.table_prefix), config)
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        return (toy_tables(config.table_prefix),)
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        return tables(config.table_prefix).encrypted_columns()
+        return toy_tables(config.table_prefix).encrypted_columns()
 
     def inspection(self, config: MySQLConfig) -> None: ...
 

@@ -76,7 +76,7 @@ def claude() -> Kind:
 
     async def load(store: Any, name: str) -> str | None:
         entries = await store.load(key(name))
-        return entries and "".join(entry["text"] for entry in entries)
+        return None if entries is None else "".join(entry["text"] for entry in entries)
 
     async def names(store: Any) -> list[str]:
         return [one["session_id"] for one in await store.list_sessions("p")]
@@ -124,7 +124,7 @@ def pydantic_ai() -> Kind:
 
     async def load(store: Any, name: str) -> str | None:
         loaded = await store.load(name)
-        return loaded and str(loaded.messages[0].parts[0].content)
+        return None if loaded is None else str(loaded.messages[0].parts[0].content)
 
     async def names(store: Any) -> list[str]:
         return [one.conversation_id for one in await store.list_conversations()]
@@ -165,7 +165,7 @@ def strands_sessions() -> Kind:
 
     async def load(store: Any, name: str) -> str | None:
         agent = await store.read_agent(name, "agent")
-        return agent and agent.state["text"]
+        return None if agent is None else agent.state["text"]
 
     async def names(store: Any) -> list[str]:
         async with TranscriptStore(store.config) as transcripts:
@@ -177,7 +177,7 @@ def strands_sessions() -> Kind:
 def strands_storage() -> Kind:
     async def load(store: Any, name: str) -> str | None:
         data = await store.read(name)
-        return data and data.decode()
+        return None if data is None else data.decode()
 
     return Kind(
         {"async": StrandsStorage},
@@ -200,7 +200,7 @@ def langgraph_saver() -> Kind:
 
     async def load(store: Any, name: str) -> str | None:
         found = await store.aget_tuple(config(name))
-        return found and found.checkpoint["channel_values"]["text"]
+        return None if found is None else found.checkpoint["channel_values"]["text"]
 
     async def names(store: Any) -> list[str]:
         return [found.config["configurable"]["thread_id"] async for found in store.store.alist(None)]
@@ -212,7 +212,7 @@ def langgraph_saver() -> Kind:
 def langgraph_store() -> Kind:
     async def load(store: Any, name: str) -> str | None:
         item = await store.aget(("n",), name)
-        return item and item.value["text"]
+        return None if item is None else item.value["text"]
 
     async def names(store: Any) -> list[str]:
         return [item.key for item in await store.asearch(("n",), limit=100)]
@@ -233,7 +233,7 @@ def langgraph_store() -> Kind:
 def locus_checkpointer() -> Kind:
     async def load(store: Any, name: str) -> str | None:
         state = await store.load(name)
-        return state and state.messages[0].content
+        return None if state is None else state.messages[0].content
 
     return Kind(
         {"async": MySQLCheckpointer, "sync": SyncMySQLCheckpointer},

@@ -273,6 +273,7 @@ class Stage:
         self._run_sql = run_sql
         driver, _, self._way = side.rpartition("-")
         self._driver = f"staged {driver}"
+        self.side = f"{self._driver}-{self._way}"
         register_driver(self._driver, StagedDriver(self._driver, driver))
         self._calls: list[Call] = []
         self._stores: list[Any] = []
@@ -325,6 +326,12 @@ class Stage:
             asyncio.run_coroutine_threadsafe(_play_async(call, method, args, options), self._loop)
         self.settle()
         return call
+
+    def perform(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> Call:
+        """Begin an awaitable function, which calls a store; on the blocking side it runs in a thread of its own."""
+        if self._way == "sync":
+            return self.begin(function.__name__, lambda: asyncio.run(function(*args)), (), {})
+        return self.begin(function.__name__, function, args, {})
 
     def has_stopped_calls(self) -> bool:
         """Return whether a call waits for the test, which may hold locks."""

@@ -17,6 +17,7 @@ import pytest
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import LocusMySQLError
 
+from ...thoroughness import FULL
 from ..engines import ENGINE
 from ..grouped_writes import BESIDE, Beside, group_writes
 from .late.checkpoints import CHECKPOINTS, CHECKPOINTS_MEANWHILE
@@ -116,15 +117,18 @@ def changes(one: Stores, other: Stores, tables: Tables, case: Case, then: Meanwh
     raise AssertionError("The call never ended.")
 
 
-@pytest.mark.parametrize("beside", [None, *BESIDE])
+@pytest.mark.parametrize("beside", [(), *((one,) for one in BESIDE)] if FULL else [(), BESIDE], ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.usefixtures("no_housekeeping")
 def test_a_repeated_or_late_packet_of_a_write_that_was_carried_out_changes_nothing(
-    stage: Stage, raw: pymysql.Connection[Any], family: str, beside: Beside | None, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, raw: pymysql.Connection[Any], family: str, beside: Sequence[Beside], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Covers each packet of each write, alone or in a group, after each kind of later write."""
-    if beside is not None:
-        group_writes(monkeypatch, beside)
+    """Covers each packet of each write, alone or in a group, after each kind of later write.
+
+    In short runs, the groups' other writes change in turns; full runs have a test for each of them.
+    """
+    if beside:
+        group_writes(monkeypatch, *beside)
     one, other = Stores(stage), Stores(stage)
     writes, meanwhile, prefix = FAMILIES[family]
     # Creating the first process of these families creates their tables.

@@ -2,94 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from locus_mysql import NO_CHECKPOINT
 from locus_mysql.errors import Conflict
 
-from .conversations import CheckTables, State, assert_serves_anew, conversation
-from .stage import Call, Process, Stage
+from .conversations import CheckTables, assert_serves_anew, conversation
+from .stage import Stage
 
 pytestmark = pytest.mark.slow
-
-
-def save_anew(process: Process) -> Call:
-    return process.begin("save", "thread", conversation("nut"))
-
-
-def save_that_goes_on(process: Process) -> Call:
-    process.save("thread", conversation("nut"), "c1")
-    return process.begin("save", "thread", conversation("nut", "date"))
-
-
-def save_that_replaces(process: Process) -> Call:
-    process.save("thread", conversation("nut"), "c1")
-    return process.begin("save", "thread", conversation("nut", "date"), "c1")
-
-
-def save_that_replaces_another_s(process: Process) -> Call:
-    process._stage.afresh("save", "thread", conversation("nut"), "c1")
-    return process.begin("save", "thread", conversation("nut", "date"), "c1")
-
-
-def delete_checkpoint(process: Process) -> Call:
-    process.save("thread", conversation("nut"), "c1")
-    process.save("thread", conversation("nut", "date"), "c2")
-    return process.begin("delete", "thread", "c1")
-
-
-def delete_last_checkpoint(process: Process) -> Call:
-    process.save("thread", conversation("nut"), "c1")
-    return process.begin("delete", "thread", "c1")
-
-
-def delete_thread(process: Process) -> Call:
-    process.save("thread", conversation("nut"), "c1")
-    return process.begin("delete", "thread")
-
-
-def copy_over(process: Process) -> Call:
-    process.save("source", conversation("nut"), "c1")
-    return process.begin("copy_thread", "source", "thread")
-
-
-LATE = (
-    save_anew,
-    save_that_goes_on,
-    save_that_replaces,
-    save_that_replaces_another_s,
-    delete_checkpoint,
-    delete_last_checkpoint,
-    delete_thread,
-    copy_over,
-)
-
-
-@pytest.mark.parametrize("first", ["goes on", "begins anew"])
-@pytest.mark.parametrize("begin", LATE)
-def test_the_first_packet_of_a_repeated_write_that_arrives_late_changes_nothing(
-    stage: Stage, check_tables: CheckTables, begin: Callable[[Process], Call], first: str
-) -> None:
-    one, other = stage.store(), stage.store()
-    call = begin(one)
-    arrive = call.delay_request()
-    call.finish()
-    if first == "begins anew":
-        other.delete("thread")
-    other.load("thread")
-    other.save("thread", conversation("plum"), "c1")
-
-    def look() -> list[tuple[str, State]]:
-        names = stage.afresh("list_checkpoints", "thread")
-        return [(name, stage.afresh("load", "thread", name)) for name in names]
-
-    before = look()
-    arrive()
-    assert look() == before
-    check_tables()
-    assert_serves_anew(stage, one, "thread")
 
 
 @pytest.mark.parametrize("holds", [False, True], ids=["refused again", "carried out"])

@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from locus_mysql import Database, MySQLConfig, SyncCheckpointStore
+from locus_mysql import Database, MemoryStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli.main import main
-from locus_mysql.families.checkpoints import tables as checkpoints
-from locus_mysql.families.graphs import tables as graphs
-from locus_mysql.families.memories import tables as memories
 from locus_mysql.families.registry import find_family, register_family, unregister_family
-from locus_mysql.families.transcripts import tables as transcripts
-from locus_mysql.families.working import tables as working
+from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
+from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.tables import Tables
-from locus_mysql.runtime.transfer import TransferReport
-from locus_mysql.transfer.family_pages import copy_family, head_of
+from locus_mysql.records.transfer import RowSource, RowTarget, copy_rows
+from locus_mysql.transfer.engine import TransferReport
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -40,8 +38,12 @@ Run = Callable[..., tuple[int, str, str]]
 
 FAMILIES = ("dicts", "current", "graphs", "memories", "transcripts", "working", "toys")
 
+#: The family whose records have no parts, are not encrypted, and have ids that are unique among all tenants.
+MEMU = "memu"
+
 #: Columns that are made anew, or that tell who uses the owner or whether words are indexed.
 ANEW = {
+    *("locus_tenant", "locus_seals", "locus_scope"),
     *("tenant", "sid", "epoch", "seal", "checksum", "crc", "removed", "stamp"),
     *("search_text", "pending_text", "unindexed", "turn_token", "turn_until"),
 }
@@ -50,20 +52,31 @@ SEALED = {"payload", "chunk", "content", "state", "value", "embedding"}
 #: Tables that other tables determine, or that say only when was written.
 DERIVED = {"ledger", "signs", "scopes"}
 
-TABLES: dict[str, Callable[[MySQLConfig], Tables]] = {
-    "dicts": lambda config: checkpoints.tables("locus_", "dicts", search=True, search_parser="default"),
-    "current": lambda config: checkpoints.tables("locus_", "current", search=True, search_parser="default"),
-    "graphs": lambda config: graphs.tables("locus_"),
-    "memories": memories.tables_of,
-    "transcripts": lambda config: transcripts.tables("locus_"),
-    "working": lambda config: working.tables("locus_"),
-    "toys": lambda config: toys.tables("locus_"),
-}
+
+def declared(config: MySQLConfig, family: str) -> Tables:
+    """Return the declaration of a family; of memU, that of its items."""
+    return next(one for one in find_family(family).tables(config) if family != "memu" or one.owner.role == "items")
 
 
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(params=(*FAMILIES, MEMU))
+def any_family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def elsewhere(family: str) -> tuple[str, ...]:
+    """Return the arguments of an import that name a place without rows."""
+    return ("--tenant", "acme", *(("--prefix", "other_") if family == MEMU else ()))
+
+
+def config_elsewhere(config: MySQLConfig, family: str) -> MySQLConfig:
+    """Return the configuration of that place."""
+    prefix = {"table_prefix": "other_"} if family == MEMU else {}
+    return config.model_copy(update={"tenant": "acme", **prefix})
 
 
 @pytest.fixture(params=["at once", "in several transactions"])
@@ -102,6 +115,9 @@ def toy_family() -> Iterator[None]:
 
 
 def fill(config: MySQLConfig, family: str, *names: str) -> None:
+    if family == MEMU:
+        fill_memu(config, *names)
+        return
     if family == "toys":
         operations = toys.ToyOperations(config)
         with Database(config) as database:
@@ -119,11 +135,51 @@ def fill(config: MySQLConfig, family: str, *names: str) -> None:
     asyncio.run(filling())
 
 
+class User(BaseModel):
+    """The scope of memU's records."""
+
+    user_id: str | None = None
+
+
+def fill_memu(config: MySQLConfig, *users: str) -> None:
+    """Store records of each kind for each user."""
+    with MemuDatabase(config, user_model=User) as memu, RecallDatabase(config, user_model=User) as recall:
+        for user in ({"user_id": name} for name in users):
+            resource = memu.resource_repo.create_resource(
+                url="é", modality="text", local_path="\n", caption=None, embedding=[0.1, -1e-30], user_data=user
+            )
+            category = memu.memory_category_repo.get_or_create_category(
+                name="tastes", description="", embedding=None, user_data=user
+            )
+            for number in range(3):
+                item = memu.memory_item_repo.create_item(
+                    resource_id=resource.id if number else None,
+                    memory_type="profile",
+                    summary=f"likes tea {number} \u2028",
+                    embedding=[number, 1 / 3] if number else None,
+                    user_data=user,
+                    reinforce=number < 2,
+                )
+                memu.category_item_repo.link_item_category(item.id, category.id, user)
+            memu.memory_item_repo.update_item(item_id=item.id, extra={"ref_id": "r-1", "π": [1.5, None, {"a": "é"}]})
+            file = recall.recall_file_repo.get_or_create_recall_file(
+                name="tastes", description="", embedding=[], user_data=user, track="skill"
+            )
+            recall.recall_file_segment_repo.create_segment(
+                recall_file_id=file.id, text="tea", embedding=[1 / 3], user_data=user, track="skill"
+            )
+
+
 def as_async(config: MySQLConfig) -> MySQLConfig:
     return config.model_copy(update={"driver": "aiomysql"})
 
 
 def read(config: MySQLConfig, family: str, name: str) -> object:
+    if family == MEMU:
+        with MemuDatabase(config, user_model=User) as memu:
+            user = {"user_id": name}
+            found = memu.memory_item_repo.vector_search_items([1, 1 / 3], 9, where=user)
+            return found, memu.memory_item_repo.list_items(user), memu.category_item_repo.list_relations(user)
     if family == "toys":
         operations = toys.ToyOperations(config)
         with Database(config) as database:
@@ -154,7 +210,8 @@ def stored(run_sql: RunSql, config: MySQLConfig, family: str) -> dict[str, list[
             )
             if name not in ANEW
         ]
-        valid = "tenant = %s AND removed = 0" if table.endswith("vectors") else "tenant = %s"
+        valid = f"{'locus_' if family == MEMU else ''}tenant = %s"
+        valid += " AND removed = 0" if table.endswith("vectors") else ""
         rows = run_sql(f"SELECT {', '.join(columns)} FROM {config.database}.`{table}` WHERE {valid}", config.tenant)
         without_seals = [
             tuple(
@@ -171,7 +228,7 @@ def owners_in(file: Path) -> dict[str, list[Any]]:
     """Return the complete owners in a file of rows, each with its rows."""
     owners: dict[str, list[Any]] = {}
     name = ""
-    for line in map(json.loads, file.read_text().splitlines()[1:-1]):
+    for line in map(json.loads, file.read_bytes().splitlines()[1:-1]):
         if "owner" in line:
             name = json.dumps(line["owner"])
             owners[name] = []
@@ -183,25 +240,22 @@ def owners_in(file: Path) -> dict[str, list[Any]]:
 
 
 async def copy(source: MySQLConfig, target: MySQLConfig, family: str, **options: Any) -> TransferReport:
-    reading, writing = find_family(family).transfer(source), find_family(family).transfer(target)
-    assert reading is not None
-    assert writing is not None
-    rows, report, messages = reading.source(), TransferReport("row"), list[str]()
+    found, report, messages = find_family(family), TransferReport("row"), list[str]()
     report.notify = messages.append
-    async with Database(source) as source_database, Database(target) as target_database:
-        goal = writing.target(head_of(rows), **options)
-        await copy_family(rows, source_database, goal, target_database, report)
+    async with Database(source) as reading, Database(target) as writing:
+        rows = RowSource(found.tables(source), source, reading)
+        await copy_rows(rows, RowTarget(found.tables(target), target, writing, **options), report)
     report.not_given = {*messages}
     return report
 
 
 def damage(run_sql: RunSql, config: MySQLConfig, family: str) -> str:
     """Change a byte of one sealed value of a part, and return the table."""
-    declared = TABLES[family](config)
+    tables = declared(config, family)
     column = next(
         one
-        for one in declared.encrypted_columns()
-        if one.table != declared.names[declared.owner.role]
+        for one in tables.encrypted_columns()
+        if one.table != tables.names[tables.owner.role]
         and run_sql(f"SELECT 1 FROM {config.database}.`{one.table}` WHERE LENGTH({one.column}) > 10")
     )
     where = f"LENGTH({column.column}) > 10 ORDER BY {', '.join(column.key)} DESC LIMIT 1"
@@ -212,7 +266,7 @@ def damage(run_sql: RunSql, config: MySQLConfig, family: str) -> str:
 
 def change(run_sql: RunSql, config: MySQLConfig, family: str, name: str) -> None:
     """Change an owner as a write does, of memories the last item of the name, and remove its last part."""
-    tables = TABLES[family](config)
+    tables = declared(config, family)
     owner, part = tables.owner, tables.parts[0]
     column = (owner.version or owner.epoch)[0]
     database = config.database
@@ -230,8 +284,9 @@ def change(run_sql: RunSql, config: MySQLConfig, family: str, name: str) -> None
 
 
 def test_every_column_is_imported_under_another_prefix_and_tenant(
-    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
+    family = any_family
     fill(config, family, "one", "two")
     file = str(tmp_path / "rows")
     assert run("export", file, "--family", family)[0] == 0
@@ -283,7 +338,8 @@ def test_a_damaged_row_is_named_and_left_out(
     assert run("import", str(tmp_path / "rows"), "--tenant", "acme")[0] == 0
 
 
-def test_a_killed_export_continues(family: str, config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+def test_a_killed_export_continues(any_family: str, config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    family = any_family
     fill(config, family, *(f"name {number}" for number in range(4)))
     whole, file = tmp_path / "whole", tmp_path / "rows"
     assert run("export", str(whole), "--family", family)[0] == 0
@@ -300,17 +356,32 @@ def test_a_killed_export_continues(family: str, config: MySQLConfig, run: Run, t
 
 @pytest.mark.parametrize("what", ["read", "transaction"])
 def test_a_killed_import_leaves_no_part_of_an_owner_and_is_completed(
-    family: str, what: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, what: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
+    family = any_family
     fill(config, family, "one", "two", "three")
     file, seen = tmp_path / "rows", tmp_path / "seen"
     assert run("export", str(file), "--family", family)[0] == 0
-    other = ("--tenant", "acme")
+    other = elsewhere(family)
     for at in (2, 3, 4):
         assert killed(what, at, "import", str(file), *other, items=2)
         if run("export", str(seen), "--family", family, *other)[0] == 0:
             assert same_owners(owners_in(seen), family) <= same_owners(owners_in(file), family)
     assert run("import", str(file), *other)[0] == 0
+    assert stored(run_sql, config_elsewhere(config, family), family) == stored(run_sql, config, family)
+
+
+def test_rows_of_a_killed_import_do_not_stay_beside_those_of_the_next(
+    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "one")
+    older, newer = str(tmp_path / "older"), str(tmp_path / "newer")
+    assert run("export", older, "--family", family)[0] == 0
+    assert killed("transaction", 3, "import", older, "--tenant", "acme", items=2)
+    change(run_sql, config, family, "one")
+    assert run("export", newer, "--family", family)[0] == 0
+    for _ in range(2):  # the first one may find these rows at its end, and removes them
+        run("import", newer, "--tenant", "acme", "--overwrite")
     assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
 
 
@@ -381,7 +452,8 @@ def test_another_owner_of_the_name_is_replaced_only_if_asked(
     assert stored(run_sql, acme, family) == stored(run_sql, config, family)
 
 
-def test_a_dry_run_counts_and_makes_nothing(family: str, config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+def test_a_dry_run_counts_and_makes_nothing(any_family: str, config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+    family = any_family
     fill(config, family, "one")
     rows = sum(map(len, stored(run_sql, config, family).values()))
     tables = run_sql(f"SHOW TABLES FROM {config.database}")
@@ -393,17 +465,18 @@ def test_a_dry_run_counts_and_makes_nothing(family: str, config: MySQLConfig, ru
 
 @pytest.mark.slow
 def test_imports_side_by_side_double_and_lose_nothing(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
+    family = any_family
     fill(config, family, *(f"name {number}" for number in range(6)))
     file = str(tmp_path / "rows")
     assert run("export", file, "--family", family)[0] == 0
     with ThreadPoolExecutor(3) as threads:
         ended = [
-            threads.submit(killed, "transaction", 10**6, "import", file, "--tenant", "acme", items=2) for _ in range(3)
+            threads.submit(killed, "transaction", 10**6, "import", file, *elsewhere(family), items=2) for _ in range(3)
         ]
         assert [one.result() for one in ended] == [False] * 3
-    assert stored(run_sql, config.model_copy(update={"tenant": "acme"}), family) == stored(run_sql, config, family)
+    assert stored(run_sql, config_elsewhere(config, family), family) == stored(run_sql, config, family)
 
 
 HEAD = '{"format":"locus-mysql rows 1","family":"toys","layout":1,"tenant":"default"}\n'
@@ -460,6 +533,30 @@ def test_rows_go_through_a_pipe(config: MySQLConfig) -> None:
     assert (taken.returncode, taken.stdout) == (0, b"Imported 5 rows.\n")
 
 
+async def test_an_export_of_small_owners_needs_few_round_trips(make_config: MakeConfig) -> None:
+    config = make_config(driver="aiomysql")
+    async with Database(config) as database, MemoryStore(database, dims=2) as store:
+        await store.put_batch([Put(("n", str(n % 3)), f"k{n}", {"n": n}, embedding=[n + 1, 2]) for n in range(2_000)])
+        before = database.stats().round_trips
+        source = RowSource(find_family("memories").tables(config), config, database)
+        rows = sum([len(unit.page.records) async for unit in source.units()])
+        assert rows == 4_000
+        assert database.stats().round_trips - before <= 12
+
+
+async def test_an_export_of_large_owners_reads_pages_of_bounded_size(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Moving, "max_bytes", 20_000)
+    config = make_config(driver="aiomysql", search=False)
+    async with Database(config) as database, MemoryStore(database) as store:
+        await store.put_batch([Put(("n",), f"k{n:03}", "x" * (n * 100)) for n in range(100)])
+        source = RowSource(find_family("memories").tables(config), config, database)
+        pages = [[len(record.values[2]) for record in unit.page.records] async for unit in source.units()]
+    assert sum(map(len, pages)) == 100
+    assert max(sum(page[:-1]) for page in pages) <= 20_000
+
+
 def named(file: Path) -> set[str]:
     return {json.loads(name)[0] for name in owners_in(file)}
 
@@ -501,7 +598,7 @@ def test_an_export_without_tables_writes_nothing(config: MySQLConfig, run: Run, 
         code, out, errors = run("export", *arguments)
         assert (code, out) == (1, "")
         assert "has no tables with prefix 'locus_'" in errors
-    assert not (tmp_path / "rows").exists()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("family", [one for one in FAMILIES if one != "toys"])  # toys do not expire
@@ -512,7 +609,7 @@ def test_an_expired_owner_is_left_out_and_makes_room(
     file = tmp_path / "rows"
     assert run("export", str(file), "--family", family)[0] == 0
     before = stored(run_sql, config, family)
-    owner = TABLES[family](config)
+    owner = declared(config, family)
     table = f"{config.database}.`{owner.names[owner.owner.role]}`"
     run_sql(f"UPDATE {table} SET expires_at = '2026-01-01'")
     assert run("import", str(file))[0] == 0

@@ -16,7 +16,7 @@ from locus_mysql import SyncMySQLCheckpointer, copy_threads
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.transfer import tables, threads
+from locus_mysql.records.moving import Moving
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -118,28 +118,28 @@ def test_errors_are_reported_in_a_sentence_without_passwords(
 #: Runs a command, and kills its process before or after the n-th transaction is executed.
 KILLED = """
 import os, signal, sys
-from locus_mysql.families.checkpoints import thread_writer
-from locus_mysql.integrations.locus.transfer import threads
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_writer import OwnerWriter
 from locus_mysql.cli.main import main
 how, at, *arguments = sys.argv[1:]
-write = thread_writer.ThreadWriter._write_at_once
+write = OwnerWriter._once
 calls = 0
 
-def counted(self, rows, replaced):
+def counted(self, *steps, **options):
     global calls
     calls += 1
     mine = calls
     if mine == int(at) and how == "before":
         os.kill(os.getpid(), int(signal.SIGKILL))
-    done = yield from write(self, rows, replaced)
+    done = yield from write(self, *steps, **options)
     if mine == int(at) and how == "after":
         os.kill(os.getpid(), int(signal.SIGKILL))
     if mine == int(at) and how == "stopped":
         os.kill(os.getpid(), int(signal.SIGINT))
     return done
 
-thread_writer.ThreadWriter._write_at_once = counted
-threads.MAX_WRITTEN = 2
+OwnerWriter._once = counted
+Moving.max_rows = 4
 sys.exit(main(arguments))
 """
 
@@ -212,33 +212,33 @@ async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_co
 
 
 @pytest.mark.kept_tables("agents")
-async def test_a_target_that_is_written_to_during_the_copy_is_read_again(
+async def test_a_write_to_the_target_during_the_copy_is_not_lost(
     config: MySQLConfig, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "MAX_WRITTEN", 2)
     files = FileCheckpointer(tmp_path / "threads")
     await save_all(files, "t", conversation(8))
-    checkpoints = tables.TablesThread.checkpoints
-    intrusions = 0
+    at, looked = Moving.at, list[bool]()
 
-    async with MySQLCheckpointer(config) as target, MySQLCheckpointer(make_config()) as other:
+    async with MySQLCheckpointer(config) as target:
+        await copy_threads(files, target, pattern="t")
+        await save_all(files, "t", conversation(2), "late")
 
-        async def interrupted(self: tables.TablesThread) -> Any:
-            nonlocal intrusions
-            stored = await checkpoints(self)
-            if stored and intrusions < 1:
-                intrusions += 1
-                await other.save(conversation(1)[0], "t", "intruder")
+        def interrupted(self: Moving, keys: Any) -> Any:
+            stored = yield from at(self, keys)
+            if not looked:
+                looked.append(True)
+                with SyncMySQLCheckpointer(make_config(driver="pymysql")) as other:
+                    other.save(conversation(1)[0], "t", "intruder")
             return stored
 
-        await copy_threads(files, target, pattern="t")
-        await target.delete("t", "cp-7")
-        monkeypatch.setattr(tables.TablesThread, "checkpoints", interrupted)
+        monkeypatch.setattr(Moving, "at", interrupted)
         reported: list[str] = []
         report = await copy_threads(files, target, notify=reported.append)
-        assert intrusions == 1
         assert (report.left_alone, report.copied) == (1, 0)
-        assert [one for one, *_ in await kept(config, "t")] == [*(f"cp-{n}" for n in range(7)), "intruder"]
+        assert "has checkpoints of its own" in reported[0]
+        assert [one for one, *_ in await kept(config, "t")] == [*(f"cp-{n}" for n in range(8)), "intruder"]
+        assert (await copy_threads(files, target, overwrite=True)).copied == 10
+        assert await contents(target, "t") == await contents(files, "t")
 
 
 class Lying(BaseCheckpointer):
@@ -280,7 +280,7 @@ async def test_a_source_that_lies_is_copied_as_far_as_it_holds(config: MySQLConf
             assert [one for one, *_ in await kept(config, thread)] == ["cp-0", "cp-1", "cp-3"]
         assert not await target.exists("fails")
     text = "".join(reported)
-    assert "Thread 'fails' was not copied completely: OSError: disk on fire" in text
+    assert "Thread 'fails' was not copied: OSError: disk on fire" in text
     assert "'cp-9'" in text
     assert "a state's content" not in text
 

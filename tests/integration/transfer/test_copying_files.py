@@ -68,12 +68,12 @@ async def test_a_thread_that_went_on_in_the_target_is_left_alone_and_others_are_
         await files.save(states[2], "moved", "there")
         await files.save(states[1], "other", "cp-1")
         report = await copy_threads(files, target, notify=reported.append)
-        assert (report.left_alone, report.copied, report.complete) == (1, 1, False)
+        assert (report.left_alone, report.copied, report.complete) == (1, 2, False)
         assert "'moved' has checkpoints of its own" in "".join(reported)
         assert (await target.list_checkpoints("moved"))[0] == "here"
 
 
-async def test_checkpoints_pruned_in_the_source_stay_in_the_target(
+async def test_a_thread_that_nobody_wrote_to_since_becomes_what_the_source_has(
     files: FileCheckpointer, config: MySQLConfig
 ) -> None:
     states = conversation(5)
@@ -83,8 +83,8 @@ async def test_checkpoints_pruned_in_the_source_stay_in_the_target(
         await files.delete("t", "cp-0")
         await save_all(files, "t", states[3:], "late")
         report = await copy_threads(files, target)
-        assert (report.copied, report.complete) == (2, True)
-        assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-1", "cp-2", "late-0", "late-1"]
+        assert (report.copied, report.complete) == (4, True)
+        assert [one for one, *_ in await kept(config, "t")] == ["cp-1", "cp-2", "late-0", "late-1"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,8 @@ async def test_between_our_tables_branches_times_and_provisional_saves_stay(
         await source.save(earlier.with_message(Message.user("another way")), "t", "branch")
         await source.delete("t", "cp-4")
         report = await copy_threads(source, target, verify=True)
-        assert (report.copied, report.verified, report.complete) == (6, 6, True)
+        assert report.complete
+        assert report.copied == report.verified >= 7  # the thread, its checkpoints, and a row that others build on
         assert await kept(acme, "t") == await kept(config, "t")
         assert (await kept(acme, "t"))[-1][1] == "cp-2"
         assert await contents(target, "t") == await contents(source, "t")

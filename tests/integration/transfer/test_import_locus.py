@@ -14,10 +14,9 @@ from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.operations import LocusOperations
 from locus_mysql.integrations.locus.transfer.built_in_table import BuiltInSource
-from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget
-from locus_mysql.integrations.locus.transfer.threads import copy_in_order
+from locus_mysql.integrations.locus.transfer.threads import AgentTables, ThreadTarget, ThreadUnits
 from locus_mysql.runtime.database import Database
-from locus_mysql.runtime.transfer import TransferReport
+from locus_mysql.transfer.engine import TransferReport, transfer
 
 from ..built_in import open_built_in
 from ..conftest import MakeConfig
@@ -40,15 +39,14 @@ def config(make_config: MakeConfig) -> MySQLConfig:
     return make_config()
 
 
-async def run_import(config: MySQLConfig, **options: Any) -> tuple[TransferReport, list[str]]:
+async def run_import(config: MySQLConfig, *, verify: bool = False, **options: Any) -> tuple[TransferReport, list[str]]:
     reported: list[str] = []
-    dry_run = options.get("dry_run", False)
     source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), reported.append)
     operations = LocusOperations(config, None, None, None)
-    target = TablesTarget(Tables(Database(config), operations, owned=True, creates=not dry_run))
+    target = AgentTables(Database(config), operations, owned=True)
     try:
-        report = TransferReport(dry_run=options.pop("dry_run", False), notify=reported.append)
-        await copy_in_order(source, target, report, **options)
+        report, units = TransferReport(notify=reported.append), ThreadUnits(source, None, "*")
+        await transfer(units, ThreadTarget(units, target, verify=verify, overwrite=False), report, at_once=4)
     finally:
         await source.close()
         await target.close()
@@ -124,10 +122,12 @@ async def test_verify_finds_planted_differences_names_a_few_and_counts_the_other
 ) -> None:
     await save_all(built_in, "t", conversation(9))
     await run_import(config)
+    async with MySQLCheckpointer(config) as checkpointer:  # so that the next copy does not replace the thread
+        await checkpointer.save(conversation(1)[0], "t", "own")
     table, where = f"{config.database}.checkpoints", "WHERE thread_id LIKE 't:cp-%%'"
     run_sql(f"UPDATE {table} SET data = JSON_SET(data, '$._metadata.place', 'elsewhere') {where}")
     run_sql(f"UPDATE {table} SET data = JSON_SET(data, '$.messages[1].content', 'planted') WHERE thread_id = 't:cp-1'")
-    assert (await run_import(config))[0].complete  # the same ids and times
+    assert (await run_import(config))[0].complete  # the same ids
     report, reported = await run_import(config, verify=True)
     assert (report.verified, report.differing, len(reported)) == (0, 9, 5)
     assert sum("its state differs" in line for line in reported) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from locus_mysql.cli import progress
 from locus_mysql.cli.progress import Progress, duration, line
-from locus_mysql.runtime.transfer import TransferReport
+from locus_mysql.transfer.engine import TransferReport
 
 
 def test_progress_shows_the_estimated_remaining_time() -> None:

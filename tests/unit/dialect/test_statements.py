@@ -118,6 +118,7 @@ class TestSchema:
         ("SELECT 1", True),
         ("select\n1", True),
         ("WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a", True),
+        ("\n(SELECT 1) UNION ALL (SELECT 2)", True),
         ("INSERT INTO t SELECT 1", False),
         ("START TRANSACTION", False),
         ("COMMIT", False),

@@ -27,8 +27,7 @@ def test_every_family_gives_the_parts_that_commands_and_pages_use() -> None:
         assert family.schema(config).names
         maintenance = family.maintenance(config)
         assert all(callable(method) for method in (maintenance.stored, maintenance.waste, maintenance.vacuum))
-        transfer = family.transfer(config)
-        assert transfer is None or transfer.noun
+        assert {one.schema.family for one in family.tables(config)} == {family.name}
         assert (family.inspection(config) is not None) == family.holds_threads
         assert (family.changes(config) is not None) == family.holds_threads
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from locus_mysql.runtime.generators import drive_awaited, drive_blocking
-from locus_mysql.runtime.stores import awaited, blocking
+from locus_mysql.runtime.stores import awaited_method, blocking_method
 
 T = TypeVar("T")
 
@@ -35,8 +35,7 @@ class Blocking:
     def _run(self, operation: Generator[Any, Any, T]) -> T:
         return drive_blocking(operation, lambda number: number * 2)
 
-    @blocking(Operations.total)
-    def total(self) -> None: ...
+    total = blocking_method(Operations.total)
 
 
 class Awaited:
@@ -50,8 +49,7 @@ class Awaited:
 
         return await drive_awaited(operation, double)
 
-    @awaited(Operations.total)
-    def total(self) -> None: ...
+    total = awaited_method(Operations.total)
 
 
 def test_both_sides_return_what_the_operation_returns() -> None:

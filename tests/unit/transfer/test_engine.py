@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from locus_mysql.errors import UsageError
-from locus_mysql.runtime.transfer import TransferReport
-from locus_mysql.transfer.engine import run_blocking, transfer
+from locus_mysql.transfer.engine import TransferReport, run_blocking, transfer
 
 
 class Numbers:

@@ -56,7 +56,6 @@ PIECES = {
     **_for_aliases("UNNAMED", _UNNAMED, "cx"),
     # A thread that may have a checkpoint saved since a time. A save reads the thread's time when it begins to wait for
     # the thread's lock, and the checkpoint's time when it has the lock.
-    "SAVED_SINCE": "(:since IS NULL OR t.updated_at >= CAST(:since AS DATETIME(6)) - INTERVAL 1 HOUR)",
     # The bytes of a row, for the alias c.
     "SIZE": "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0)"
     " + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)",

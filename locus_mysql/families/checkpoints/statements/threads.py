@@ -273,3 +273,16 @@ class Named(NamedTuple):
 
 #: The name of the checkpoint with a token. Reads the thread's rows; used only for an error message.
 NAME_OF = Select("SELECT c.checkpoint_id FROM {checkpoints} c WHERE {KEY.c} AND c.token = :token LIMIT 1", Named)
+
+#: The ids of threads along the primary key.
+THREADS_AFTER = Select(
+    """
+SELECT t.thread_id
+  FROM {threads} t
+ WHERE t.tenant = :tenant AND t.thread_id > :after AND t.thread_id LIKE :pattern
+   AND {LIVE_THREAD}
+ ORDER BY t.thread_id
+ LIMIT :limit
+""",
+    ThreadId,
+)

@@ -189,22 +189,23 @@ SELECT DISTINCT v.path, v.item_key FROM {vectors} v
 )
 
 _NEAR_TEXT = """
-SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ v.path, v.item_key, v.number, v.embedding, best.distance
-  FROM (SELECT near.owner, near.item_key, near.number, near.distance,
-               COUNT(*) OVER nearest < :limit
-                 OR near.distance <= NTH_VALUE(near.distance, {place}) OVER nearest + :margin AS is_near
-          FROM (SELECT s.owner, s.item_key, s.number,
-                       IF(s.model = :model, 0, {other_model}) + BIT_COUNT(s.sig ^ :sig) AS distance
-                  FROM {signs} s{join}{range} AND s.dims = :dims AND LENGTH(s.sig) = :sig_bytes
-                   AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
-                                                  WHERE x.tenant = :tenant AND x.path = SUBSTR(s.owner, :path_at)
-                                                    AND x.item_key = s.item_key
-                                                    AND x.expires_at > UTC_TIMESTAMP(6))){filter}
-                 ORDER BY distance
-                 LIMIT :limit) AS near
-        WINDOW nearest AS (ORDER BY near.distance ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS best
-  LEFT JOIN {vectors} v ON v.tenant = :tenant AND v.path = SUBSTR(best.owner, :path_at) AND v.item_key = best.item_key
-                       AND v.number = best.number AND v.removed = 0 AND best.distance < {other_model} AND best.is_near
+WITH near AS (SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ s.owner, s.item_key, s.number,
+                     IF(s.model = :model, 0, {other_model}) + BIT_COUNT(s.sig ^ :sig) AS distance
+                FROM {signs} s{join}{range} AND s.dims = :dims AND LENGTH(s.sig) = :sig_bytes
+                 AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
+                                                WHERE x.tenant = :tenant AND x.path = SUBSTR(s.owner, :path_at)
+                                                  AND x.item_key = s.item_key
+                                                  AND x.expires_at > UTC_TIMESTAMP(6))){filter}
+               ORDER BY distance
+               LIMIT :limit)
+SELECT v.path, v.item_key, v.number, v.embedding, near.distance
+  FROM (SELECT LEAST({other_model} - 1,
+                     IF((SELECT COUNT(*) FROM near) < :limit, {other_model},
+                        IFNULL((SELECT n.distance FROM near n ORDER BY n.distance LIMIT 1 OFFSET {place}) + :margin,
+                               {other_model}))) AS distance) AS farthest
+  JOIN near
+  LEFT JOIN {vectors} v ON v.tenant = :tenant AND v.path = SUBSTR(near.owner, :path_at) AND v.item_key = near.item_key
+                       AND v.number = near.number AND v.removed = 0 AND near.distance <= farthest.distance
 """
 
 # The nearest embeddings by signs. It reads all signs of the range, but other columns only of the nearest. It sorts by
@@ -373,7 +374,7 @@ def find_near(
         **_distance_by_parts(len(sig)),
         "filter": condition.sql,
         "other_model": str(OTHER_MODEL),
-        "place": str(1 << (place - 1).bit_length()),
+        "place": str((1 << (place - 1).bit_length()) - 1),
     }
     params = {**where.owned_params(tenant), **condition.params, "sig": sig, "sig_bytes": len(sig), "dims": dims}
     params |= {"tenant": tenant, "path_at": path_at(tenant), "model": model, "limit": limit, "margin": margin}

@@ -1,4 +1,4 @@
-"""The encodings of embeddings: in full, and as a bit per dimension (signs)."""
+"""The encodings of embeddings: in full, and as a bit per dimension (signs); and NumPy, if it is installed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from array import array
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ....engine.logs import CALLS
 from ....errors import InvalidInput
-from .numeric import np
+from ....extras import install_command
+
+np: Any
+try:
+    import numpy as np
+except ImportError:  # pragma: no cover - depends on what is installed
+    np = None
+
+_warned: set[str] = set()
 
 #: The signs of an embedding take at most 2,048 bytes. MySQL's VECTOR type has the same limit.
 DIMENSIONS_LIMIT = 16_383
@@ -120,3 +129,13 @@ def encode_floats(values: array[float]) -> bytes:
     swapped = array("f", values)
     swapped.byteswap()
     return swapped.tobytes()
+
+
+def warn_if_numpy_is_missing() -> None:
+    """Log once that searches are slower without NumPy."""
+    if np is None and not _warned:
+        _warned.add("slow")
+        CALLS.warning(
+            "NumPy is not installed: searches by meaning give the same results, but more slowly. Run %s.",
+            install_command("vectors"),
+        )

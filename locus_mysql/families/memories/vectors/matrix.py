@@ -8,8 +8,7 @@ from operator import mul
 from typing import Any, Generic, TypeVar
 
 from ....errors import ConfigError
-from .coding import decode_vector
-from .numeric import np
+from .coding import decode_vector, np
 from .scoring import QueryVector
 
 #: The key of an embedding. Equal scores are ordered by it.
@@ -18,8 +17,11 @@ K = TypeVar("K", bound=Any)
 #: The memory of an entry besides its embedding, estimated generously.
 OVERHEAD_BYTES = 400
 
-#: The number of embeddings that are added, or compared exactly, at a time, to limit memory.
+#: The number of embeddings that are compared exactly at a time, to limit memory.
 _AT_ONCE = 4_096
+
+#: The number of embeddings that are decoded at a time: so few that the processor's cache holds them.
+_DECODED_AT_ONCE = 32
 
 #: The largest relative error of a sum of 32-bit products, for each product: Higham, Accuracy and Stability, 3.1.
 _ROUNDING = 6.1e-8
@@ -59,32 +61,43 @@ class Matrix(Generic[K]):
         """The approximate memory of the matrix."""
         return size_bytes(len(self._keys), self.dims)
 
-    def fill(self, embeddings: Iterable[tuple[K, bytes]]) -> None:
-        """Add embeddings, 32-bit floats, or replace those of the same keys."""
-        width, rows = 4 * self.dims, self._rows
+    def fill(self, embeddings: Iterable[tuple[K, bytes]], begin: int = 0) -> None:
+        """Add embeddings, or replace those of the same keys.
+
+        Args:
+            embeddings: Bytes that end with the 32-bit floats.
+            begin: The number of bytes before the floats.
+        """
+        size, rows = begin + 4 * self.dims, self._rows
         fitting: dict[K, bytes] = {}
         for key, raw in embeddings:
-            if len(raw) == width:
+            if len(raw) == size:
                 fitting[key] = raw
             else:
                 self.remove(key)
         new = [key for key in fitting if key not in rows]
-        self._grow(len(rows) + len(new))
-        rows.update(zip(new, range(len(self._keys), len(self._keys) + len(new)), strict=True))
+        first = len(rows)
+        self._grow(first + len(new))
+        rows.update(zip(new, range(first, first + len(new)), strict=True))
         self._keys += new
-        keys = list(fitting)
-        for start in range(0, len(keys), _AT_ONCE):
-            some = keys[start : start + _AT_ONCE]
-            places = [rows[key] for key in some]
-            if np is None:
-                for place, key in zip(places, some, strict=True):
-                    values = decode_vector(fitting[key])
-                    self._values[place], self._norms[place] = values, math.sqrt(math.fsum(map(mul, values, values)))
-                continue
-            part = np.frombuffer(b"".join([fitting[key] for key in some]), dtype="<f4").reshape(len(some), self.dims)
-            with np.errstate(over="ignore", invalid="ignore"):  # damaged embeddings may contain infinities
-                self._norms[places] = np.sqrt(np.einsum("ij,ij->i", part, part, dtype=np.float64))
-            self._values[places] = part
+        places: Sequence[int] = [rows[key] for key in fitting] if len(new) < len(fitting) else range(first, len(rows))
+        raws = list(fitting.values())
+        for start in range(0, len(raws), _DECODED_AT_ONCE):
+            self._decode(places[start : start + _DECODED_AT_ONCE], raws[start : start + _DECODED_AT_ONCE], begin)
+
+    def _decode(self, places: Sequence[int], raws: Sequence[bytes], begin: int) -> None:
+        """Decode embeddings into some rows."""
+        if np is None:
+            for place, raw in zip(places, raws, strict=True):
+                values = decode_vector(raw[begin:])
+                self._values[place], self._norms[place] = values, math.sqrt(math.fsum(map(mul, values, values)))
+            return
+        shape, strides = (len(raws), self.dims), (begin + 4 * self.dims, 4)
+        part = np.ndarray(shape, "<f4", b"".join(raws), begin, strides)
+        rows = slice(places.start, places.stop) if isinstance(places, range) else places
+        with np.errstate(over="ignore", invalid="ignore"):  # damaged embeddings may contain infinities
+            wide = part.astype(np.float64)
+            self._values[rows], self._norms[rows] = part, np.sqrt(np.einsum("ij,ij->i", wide, wide))
 
     def remove(self, key: K) -> None:
         """Remove an embedding, if it exists. The last embedding takes its row."""

@@ -9,8 +9,7 @@ from itertools import tee
 from operator import add, mul, sub
 from typing import Any, Literal, TypeAlias
 
-from .coding import decode_vector
-from .numeric import np
+from .coding import decode_vector, np
 
 #: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance),
 #: from 0 to 1. A higher score is always nearer.

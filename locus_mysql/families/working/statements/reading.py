@@ -91,19 +91,16 @@ SELECT clock.now_us, s.sid, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', s.created_a
     HeadRow,
 )
 
-#: One entry, or the last notes, newest first, with what a reader needs of the session. No row: there is no session.
-LAST = Select(
-    """
+_WITH_HEAD = """
 SELECT {NOW}, s.ttl_us, s.stamp, {EXPIRES}, e.name, e.value, e.version, {ENTRY_EXPIRES}
   FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = :kind AND e.value IS NOT NULL{named}
- WHERE {KEY}
- ORDER BY e.kind DESC, e.name DESC
- LIMIT :limit
-""",
-    EntryWithHead,
-)
-OF_NAME = " AND e.name = :name"
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = :kind AND e.value IS NOT NULL"""
+
+#: One entry, with what a reader needs of the session. No row: there is no session.
+ONE = Select(_WITH_HEAD + " AND e.name = :name\n WHERE {KEY}", EntryWithHead)
+
+#: The last entries of a kind, newest first, likewise.
+LAST = Select(_WITH_HEAD + "\n WHERE {KEY}\n ORDER BY e.kind DESC, e.name DESC\n LIMIT :limit", EntryWithHead)
 
 #: Entries of a session, by ranges of the primary key; deleted ones too, unless the condition leaves them out. Sizes are
 #: the same without the values.

@@ -172,9 +172,10 @@ class WorkingOperations(OptimisticOperations):
         self, key: SessionKey, seals: Seals, kind: int, name: str | None, limit: int, renewal: tuple[Statement, ...]
     ) -> Operation[Loaded]:
         """Read one entry, or the last notes, with the session's stamp and times."""
-        named: dict[str, Any] = {} if name is None else {"name": name}
-        pieces = {"named": reading.OF_NAME if named else ""}
-        query = reading.LAST(self.sql, key, pieces=pieces, kind=kind, limit=limit, **named)
+        if name is None:
+            query = reading.LAST(self.sql, key, kind=kind, limit=limit)
+        else:
+            query = reading.ONE(self.sql, key, kind=kind, name=name)
         results = yield Batch((*renewal, query), atomic=False)
         rows = results.rows(query)
         if not rows:

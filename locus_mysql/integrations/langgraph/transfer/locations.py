@@ -13,8 +13,7 @@ from langgraph.store.base import BaseStore
 
 from ....config import MySQLConfig
 from ....errors import SetupError, UsageError
-from ....runtime.transfer import TransferReport
-from ....transfer.engine import Advance, run_blocking, transfer
+from ....transfer.engine import Advance, TransferReport, run_blocking, transfer
 from ..checkpointers import MySQLSaver
 from .savers import BlockingSaver, Saver, SaverThreads, SaverWriter
 

@@ -13,8 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple, PendingWrite
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from ....runtime.transfer import Notify, TransferReport
-from ....transfer.engine import Advance, UnitSource, UnitTarget, run_blocking, transfer
+from ....transfer.engine import Advance, Notify, TransferReport, UnitSource, UnitTarget, run_blocking, transfer
 
 T = TypeVar("T")
 

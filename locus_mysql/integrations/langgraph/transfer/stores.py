@@ -17,13 +17,11 @@ from ....families.memories.arguments import encode_value
 from ....families.memories.family import MEMORIES
 from ....families.memories.namespaces import encoded_key, path_of
 from ....families.memories.tables import tables_of, words_of
-from ....records.moving import OwnerRecord
-from ....records.transfer import RowTarget
+from ....records.moving import OwnerRecord, Page, Record
+from ....records.transfer import RowPage, RowTarget
 from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time
-from ....runtime.transfer import RecordPage, TransferReport
-from ....transfer.engine import Advance, UnitSource, transfer
-from ....transfer.family_pages import FamilyWriter
+from ....transfer.engine import Advance, TransferReport, UnitSource, transfer
 
 #: A limit above the number of namespaces, or of items of a namespace, in any store. Stores page by offsets, in an order
 #: that changes with every write, so pages could miss items.
@@ -72,14 +70,14 @@ async def copy_items(
     items = StoreItems(source, tables.columns(tables.owner))
     if report.dry_run:
         async for page in items.units():
-            report.copied += len(page.records)
+            report.copied += len(page.page.records)
         return report
     async with Database(target) as database:
-        goal = RowTarget(tables, target, overwrite=False, verify=True, advice="")
-        return await transfer(items, FamilyWriter(goal, database), report, advance=advance)
+        goal = RowTarget((tables,), target, database, verify=True, advice="")
+        return await transfer(items, goal, report, advance=advance)
 
 
-class StoreItems(UnitSource[RecordPage]):
+class StoreItems(UnitSource[RowPage]):
     """Reads a store, a namespace at a time.
 
     Args:
@@ -91,27 +89,27 @@ class StoreItems(UnitSource[RecordPage]):
         self._store = store
         self._columns = columns
 
-    async def units(self) -> AsyncGenerator[RecordPage, None]:
+    async def units(self) -> AsyncGenerator[RowPage, None]:
         """Read the items, in pages."""
         # In a thread, since not every store has asynchronous methods, and those that have block only other threads.
         for namespace in await asyncio.to_thread(self._store.list_namespaces, limit=ALL):
             try:
                 found = await asyncio.to_thread(self._store.search, namespace, limit=ALL, refresh_ttl=False)
             except InvalidNamespaceError as error:
-                yield RecordPage(last=namespace, damaged=[f"The items in {namespace!r} cannot be read: {error}"])
+                yield RowPage(0, Page([], [f"The items in {namespace!r} cannot be read: {error}"], None))
                 continue
             items = [item for item in found if tuple(item.namespace) == namespace]  # without those below it
             for start in range(0, len(items), PAGE_ITEMS):
                 yield self._page(items[start : start + PAGE_ITEMS])
 
-    def _page(self, items: list[SearchItem]) -> RecordPage:
-        page = RecordPage(last=items[-1].key)
+    def _page(self, items: list[SearchItem]) -> RowPage:
+        records, damaged = list[Record](), list[str]()
         for item in items:
             try:
-                page.records.append(self._record(item))
+                records.append(self._record(item))
             except InvalidInput as error:
-                page.damaged.append(f"Item {item.key!r} in {item.namespace!r} cannot be stored here: {error}")
-        return page
+                damaged.append(f"Item {item.key!r} in {item.namespace!r} cannot be stored here: {error}")
+        return RowPage(0, Page(records, damaged, None))
 
     def _record(self, item: SearchItem) -> OwnerRecord:
         """Return an item of a store as one of this package's.

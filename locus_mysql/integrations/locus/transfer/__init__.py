@@ -1,20 +1,19 @@
 """Copies of threads from any Locus checkpointer into this package's tables: `copy_threads`.
 
 A module for each kind of source, over the engine in `locus_mysql.transfer`. Begin with `locations`, which opens them
-by name; `checkpointers` reads any checkpointer by its public methods.
+by name; `checkpointers` reads any checkpointer by its public methods, and `threads` makes rows of what they return.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
-from ....runtime.transfer import Notify, TransferReport
-from ....transfer.engine import Advance
-from .locations import CheckpointerOrName, Location, open_source, open_target, refuse_same
-from .sources import CopySource
-from .tables import TablesTarget
-from .threads import copy_in_order
+from ....records.transfer import RowSource, RowTarget, copy_rows
+from ....transfer.engine import Advance, Notify, TransferReport, transfer
+from ..family import AGENTS
+from .locations import CheckpointerOrName, Location, open_source, open_target
+from .threads import AgentTables, ThreadTarget, ThreadUnits
 
 
 async def copy_threads(
@@ -25,6 +24,7 @@ async def copy_threads(
     pattern: str = "*",
     at_once: int = 4,
     verify: bool = False,
+    overwrite: bool = False,
     dry_run: bool = False,
     notify: Notify = lambda _: None,
     advance: Advance = lambda *_: None,
@@ -32,20 +32,23 @@ async def copy_threads(
 ) -> TransferReport:
     """Copy threads with all their checkpoints, in their order, from any Locus checkpointer into this package's tables.
 
-    The source is only read. May be repeated, and continues after an interruption: present checkpoints are skipped, a
-    partially copied thread is completed, and one with newer checkpoints in the target is left unchanged. Ids, order,
-    metadata, times and branches are kept as far as the source has them.
+    The source is only read. A thread is copied as a whole, or not at all. May be repeated, and continues after an
+    interruption: equal threads are skipped, one that nobody has written to in the target since it was copied is
+    replaced by what the source has now, and another one is left unchanged. Ids, order, metadata and times are kept as
+    far as the source has them. From other tables of this package, all rows are copied as they are.
 
     Args:
         source: A checkpointer, or its name: ``file:PATH``, ``redis://…``, ``postgresql://…``, ``http://…``,
-            ``mysql://…`` for this package's tables, ``builtin-mysql://…`` for Locus' own, ``package.module:function``
-            for a function that returns one, or a name in Locus' registry. Only its public methods are used.
+            ``builtin-mysql://…`` for Locus' own table, ``package.module:function`` for a function that returns one, or
+            a name in Locus' registry; only its public methods are used. A `MySQLCheckpointer` or ``mysql://…`` stands
+            for tables of this package.
         target: A `MySQLCheckpointer`, or ``mysql://…``.
         threads: Ids of the threads to copy; None means all.
         pattern: Only threads whose ids match this glob, in which only ``*`` and ``?`` are special.
         at_once: Number of threads that are copied concurrently.
         verify: Whether each checkpoint is loaded on both sides and compared, also those that were present.
-        dry_run: Only report what would be copied: nothing is written, and no tables are created.
+        overwrite: Whether threads are replaced that others wrote to in the target.
+        dry_run: Only count what the source has: nothing is written, and no tables are created.
         notify: Receives a message about each thread and checkpoint that is not copied exactly.
         advance: Called after each thread, with the report and the approximate number of threads.
         report: Filled during the copy, for callers that need it even if the copy fails.
@@ -73,21 +76,22 @@ async def copy_threads(
     """
     report = TransferReport() if report is None else report
     report.dry_run, report.notify = dry_run, notify
-    async with _opened(source, target, report) as (reading, writing):
-        return await copy_in_order(
-            reading, writing, report, threads=threads, pattern=pattern, at_once=at_once, verify=verify, advance=advance
-        )
-
-
-@contextlib.asynccontextmanager
-async def _opened(
-    source: CheckpointerOrName | Location, target: CheckpointerOrName | Location, report: TransferReport
-) -> AsyncIterator[tuple[CopySource, TablesTarget]]:
-    """Open both sides of a copy, which must not be the same, and close them at the end."""
     async with contextlib.AsyncExitStack() as opened:
         reading = open_source(source, report.notify)
         opened.push_async_callback(reading.close)
-        writing = open_target(target, dry_run=report.dry_run)
+        writing = open_target(target)
         opened.push_async_callback(writing.close)
-        refuse_same(reading, writing)
-        yield reading, writing
+        if isinstance(reading, AgentTables):
+            report.noun = "row"
+            read, write = reading.config.model_copy(update={"ddl_mode": "validate"}), writing.config
+            rows = RowSource(AGENTS.tables(read), read, reading.database, threads=threads, pattern=pattern)
+            goal = RowTarget(AGENTS.tables(write), write, writing.database, overwrite=overwrite, verify=verify)
+            return await copy_rows(rows, goal, report, advance)
+        units = ThreadUnits(reading, threads, pattern)
+        return await transfer(
+            units,
+            ThreadTarget(units, writing, verify=verify, overwrite=overwrite, dry_run=dry_run),
+            report,
+            at_once=at_once,
+            advance=advance,
+        )

@@ -30,7 +30,7 @@ from ....engine.retry import Backoff
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
 from ....runtime.server_times import aware
-from ....runtime.transfer import Notify
+from ....transfer.engine import Notify
 from .checkpointers import time_of, why_unreadable
 from .sources import AgentCheckpoint, CopySource, ListedCheckpoint, UnreadableCheckpoint
 
@@ -198,7 +198,7 @@ class BuiltInSource(CopySource):
                 if one.locator.key not in states:  # deleted since it was listed
                     continue
                 try:
-                    yield _read_data(thread_id, one, decode_json(states[one.locator.key].encode()))
+                    yield _read_data(one, decode_json(states[one.locator.key].encode()))
                 except (ValueError, TypeError, AttributeError, CorruptCheckpoint) as error:
                     yield UnreadableCheckpoint(one.checkpoint_id, why_unreadable(error))
 
@@ -284,7 +284,7 @@ def _pages(rows: Sequence[ListedCheckpoint]) -> Iterator[list[ListedCheckpoint]]
         yield page
 
 
-def _read_data(thread_id: str, listed: ListedCheckpoint, data: dict[str, Any]) -> AgentCheckpoint:
+def _read_data(listed: ListedCheckpoint, data: dict[str, Any]) -> AgentCheckpoint:
     """Return a checkpoint from the value of its key.
 
     Raises:
@@ -298,4 +298,4 @@ def _read_data(thread_id: str, listed: ListedCheckpoint, data: dict[str, Any]) -
         raise ValueError("messages")
     state = AgentState.from_checkpoint(own)
     metadata = metadata if isinstance(metadata, dict) else {}
-    return AgentCheckpoint(listed.checkpoint_id, thread_id, state, metadata, listed.saved_at or stamp)
+    return AgentCheckpoint(listed.checkpoint_id, state, metadata, listed.saved_at or stamp)

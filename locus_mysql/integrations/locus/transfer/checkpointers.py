@@ -76,7 +76,7 @@ class CheckpointerSource(CopySource):
         if isinstance(state, UnreadableCheckpoint):
             return state
         metadata, saved_at = await self._load_metadata(thread_id, listed.checkpoint_id)
-        return AgentCheckpoint(listed.checkpoint_id, thread_id, state, metadata, saved_at)
+        return AgentCheckpoint(listed.checkpoint_id, state, metadata, saved_at)
 
     async def load_state(self, thread_id: str, checkpoint_id: str) -> AgentState | UnreadableCheckpoint:
         """Load a checkpoint's state."""

@@ -14,16 +14,16 @@ from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
 from ....config import MySQLConfig
+from ....dsn import hide, secrets_in
 from ....errors import SetupError, UsageError
 from ....runtime.database import Database
-from ....runtime.transfer import Notify
-from ....transfer.hiding import hide, secrets_in
+from ....transfer.engine import Notify
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
 from .built_in_table import BuiltInSource
 from .checkpointers import CheckpointerSource
 from .sources import CopySource
-from .tables import Tables, TablesSource, TablesTarget
+from .threads import AgentTables
 
 #: The source or the target of a copy: its name, or a checkpointer.
 CheckpointerOrName: TypeAlias = "str | BaseCheckpointer | SyncMySQLCheckpointer"
@@ -163,7 +163,7 @@ class Location:
         return factory(**self.options)
 
 
-def open_source(side: CheckpointerOrName | Location, notify: Notify) -> CopySource:
+def open_source(side: CheckpointerOrName | Location, notify: Notify) -> CopySource | AgentTables:
     """Open the source of a copy.
 
     Args:
@@ -177,25 +177,24 @@ def open_source(side: CheckpointerOrName | Location, notify: Notify) -> CopySour
     location = Location(side) if isinstance(side, str) else side
     if isinstance(location, Location) and location.kind == "builtin-mysql":
         return BuiltInSource(*location.built_in(), notify)
-    opened, owned = _opened(location, creates=False)
-    return TablesSource(opened) if isinstance(opened, Tables) else CheckpointerSource(opened, owned=owned)
+    opened, owned = _opened(location)
+    return opened if isinstance(opened, AgentTables) else CheckpointerSource(opened, owned=owned)
 
 
-def open_target(side: CheckpointerOrName | Location, *, dry_run: bool) -> TablesTarget:
+def open_target(side: CheckpointerOrName | Location) -> AgentTables:
     """Open the target of a copy.
 
     Args:
         side: A `MySQLCheckpointer`, or the name of this package's tables.
-        dry_run: Whether nothing may be written or created.
 
     Raises:
         UsageError: It is something else.
     """
     location = Location(side) if isinstance(side, str) else side
     if not isinstance(location, Location) or location.kind == "mysql":
-        opened, _ = _opened(location, creates=not dry_run)
-        if isinstance(opened, Tables):
-            return TablesTarget(opened)
+        opened, _ = _opened(location)
+        if isinstance(opened, AgentTables):
+            return opened
     name = location.shown if isinstance(location, Location) else type(location).__name__
     raise UsageError(
         f"{name} cannot be the target of a copy: threads are copied into this package's tables. Give "
@@ -204,31 +203,20 @@ def open_target(side: CheckpointerOrName | Location, *, dry_run: bool) -> Tables
     )
 
 
-def refuse_same(source: CopySource, target: TablesTarget) -> None:
-    """Refuse to copy threads onto themselves.
-
-    Raises:
-        UsageError: Both sides are the same.
-    """
-    if isinstance(source, TablesSource) and source.tables.identity == target.tables.identity:
-        raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
-
-
 def what_to_install(error: ImportError) -> str:
     """Return Locus' message about a missing library, with the name under which Locus is installed from an index."""
     return re.sub(r"pip install locus\[(\w+)\]", r"pip install 'locus-sdk[\1]'", str(error))
 
 
-def _opened(side: CheckpointerOrName | Location, *, creates: bool) -> tuple[Tables | BaseCheckpointer, bool]:
+def _opened(side: CheckpointerOrName | Location) -> tuple[AgentTables | BaseCheckpointer, bool]:
     """Return this package's tables, or the checkpointer, and whether the copy must close them."""
     owned = isinstance(side, Location)
     if isinstance(side, Location) and side.kind == "mysql":
         config = side.config()
-        return Tables(Database(config), LocusOperations(config, None, None, None), owned=True, creates=creates), True
+        return AgentTables(Database(config), LocusOperations(config, None, None, None), owned=True), True
     checkpointer = side.checkpointer() if isinstance(side, Location) else cast("BaseCheckpointer", side)
     if isinstance(checkpointer, MySQLCheckpointer | SyncMySQLCheckpointer):
-        tables = Tables(checkpointer.database, checkpointer._operations, owned=owned, creates=creates)
-        return tables, owned
+        return AgentTables(checkpointer.database, checkpointer._operations, owned=owned), owned
     return checkpointer, owned
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from locus.core.state import AgentState
 
-from ....families.checkpoints.coding.codec import EncodedState
 from ....runtime.exact_json import canonical_text, decode_json
-from ..state_texts import decode_state, encode_state
+from ..state_texts import encode_state
 
 
 class CopySource(ABC):
@@ -55,15 +54,6 @@ class CopySource(ABC):
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
         """Load some of these, in their order. Checkpoints deleted meanwhile are left out."""
 
-    async def changed(self, pattern: str, seen: Mapping[str, int]) -> int:
-        """Return how many threads were created, deleted or changed since they were listed; 0 if that is not known.
-
-        Args:
-            pattern: The glob that the threads match.
-            seen: Number of checkpoints of each thread when it was listed.
-        """
-        return 0
-
     async def close(self) -> None:  # noqa: B027 - some have nothing to close
         """Close what was opened for the copy."""
 
@@ -102,41 +92,21 @@ class AgentCheckpoint:
 
     Args:
         checkpoint_id: Its id.
-        thread_id: Its thread.
-        state: Its state: Locus' object, or the text that this package has stored.
+        state: Its state.
         metadata: Its metadata; None if the source does not provide any.
         saved_at: When it was saved; None if the source does not have the time.
-        parent_id: The checkpoint that it follows; None if none.
-        knows_parent: Whether the source has that information.
-        provisional: Whether a later save of its turn would have deleted it; None if the state shows that.
     """
 
     checkpoint_id: str
-    thread_id: str
-    state: AgentState | EncodedState
+    state: AgentState
     metadata: dict[str, Any] | None = None
     saved_at: datetime | None = None
-    parent_id: str | None = None
-    knows_parent: bool = False
-    provisional: bool | None = None
 
     @property
     def size_bytes(self) -> int:
         """The approximate size of the state in bytes."""
-        if isinstance(self.state, EncodedState):
-            return self.state.size_bytes
         messages = sum(len(message.content or "") + 200 for message in self.state.messages)
         return messages + sum(len(str(one.result or "")) + 200 for one in self.state.tool_executions)
-
-    def agent_state(self) -> AgentState:
-        """Return the state as Locus' object.
-
-        Raises:
-            CorruptCheckpoint: It is not a state.
-        """
-        if isinstance(self.state, EncodedState):
-            return decode_state(self.state.text(), self.thread_id)
-        return self.state
 
 
 #: Limits of concurrent loading: checkpoints, and bytes of their states.
@@ -165,24 +135,9 @@ async def load_each(
                 yield one
 
 
-def same_states(one: AgentState | EncodedState, other: AgentState | EncodedState, thread_id: str) -> bool:
-    """Return whether two states are equal, ignoring the order in which their sets were written.
-
-    Args:
-        one: A state.
-        other: Another one.
-        thread_id: Their thread, for errors.
-
-    Raises:
-        CorruptCheckpoint: One of them is not the state of an agent, and their texts differ.
-    """
-    texts = [(state if isinstance(state, EncodedState) else encode_state(state)).text() for state in (one, other)]
-    if texts[0] == texts[1]:
-        return True
-    states = [
-        decode_state(state.text(), thread_id) if isinstance(state, EncodedState) else state for state in (one, other)
-    ]
-    return _sorted_text(states[0]) == _sorted_text(states[1])
+def same_states(one: AgentState, other: AgentState) -> bool:
+    """Return whether two states are equal, ignoring the order in which their sets were written."""
+    return encode_state(one).text() == encode_state(other).text() or _sorted_text(one) == _sorted_text(other)
 
 
 def _sorted_text(state: AgentState) -> str:

@@ -1,28 +1,48 @@
-"""Copies of threads, whose checkpoints keep the order of the source: `copy_in_order`."""
+"""Copies of threads of any Locus checkpointer, as rows of this package's tables: `ThreadUnits` and `ThreadTarget`.
+
+A thread is written as a whole. Its version is a digest of its checkpoints that begins with `COPIED`, and every other
+write gives a thread a random one: so a repeated copy recognises a thread that it need not write, and one that it may
+replace, because nobody has written to it since it was copied.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
-from ....errors import LocusMySQLError, SetupError, Unavailable
+from ....config import MySQLConfig
+from ....engine.bootstrap import has_tables
+from ....engine.operation import Operation
+from ....errors import CorruptCheckpoint, LocusMySQLError, SetupError, Unavailable, UsageError
+from ....families.checkpoints.coding.delta import Lineage, encode_delta, extend
+from ....families.checkpoints.coding.digests import HashedLogs, hash_logs
+from ....families.checkpoints.tables import tables
 from ....families.working.globs import matcher
+from ....records.moving import Moving, OwnerRecord, PartRecord
+from ....records.owner_writer import OwnerWriter
+from ....records.tables import Row
+from ....runtime.arguments import check_checkpoint_id, encode_metadata
 from ....runtime.counting import counted
-from ....runtime.transfer import TransferReport
-from ....transfer.engine import Advance, UnitSource, UnitTarget, transfer
-from .sources import AgentCheckpoint, CopySource, ListedCheckpoint, UnreadableCheckpoint
-from .tables import ANOTHER_TIME, TablesTarget, TablesThread, ThreadChanged
+from ....runtime.database import Database
+from ....runtime.sealing import fetching_keys
+from ....runtime.server_times import as_sql_time
+from ....transfer.engine import TransferReport, UnitSource, UnitTarget
+from ..agent_states import is_provisional
+from ..operations import LocusOperations
+from .checkpointers import ALL, time_of
+from .sources import AgentCheckpoint, CopySource, ListedCheckpoint, UnreadableCheckpoint, same_metadata, same_states
+
+T = TypeVar("T")
+
+#: The beginning of the version of a thread that was not written to since it was copied.
+COPIED = b"copied"
 
 #: Maximum number of checkpoints of a thread, with the same difference, that are named; others are only counted.
 NAMED_ALIKE = 3
-
-#: Limits of one write: checkpoints, and bytes of their states.
-MAX_WRITTEN, MAX_WRITTEN_BYTES = 64, 8_000_000
-
-#: Maximum number of restarts of a thread because another process wrote to it in the target.
-_TRIES = 10
 
 #: After this number of consecutive failed threads, a side is considered unavailable.
 _FAILURES = 10
@@ -32,38 +52,55 @@ class GaveUp(LocusMySQLError):
     """Many consecutive threads failed, and the rest was not tried."""
 
 
-async def copy_in_order(
-    source: CopySource,
-    target: TablesTarget,
-    report: TransferReport,
-    *,
-    threads: Sequence[str] | None = None,
-    pattern: str = "*",
-    at_once: int = 4,
-    verify: bool = False,
-    advance: Advance = lambda *_: None,
-) -> TransferReport:
-    """Copy threads. May be repeated: present checkpoints are skipped, and partially copied threads are completed.
-
-    A thread that has newer checkpoints of its own in the target, and lacks some of the source, is left unchanged,
-    because older states would become its newest.
+class AgentTables:
+    """The tables of `MySQLCheckpointer`, and the runner of operations on them.
 
     Args:
-        source: The source.
-        target: The target.
-        report: Filled during the copy. If its ``dry_run`` is true, nothing is written.
-        threads: Ids of the threads to copy; None means all.
-        pattern: Only threads whose ids match this glob.
-        at_once: Number of threads that are copied concurrently.
-        verify: Whether each checkpoint is loaded on both sides and compared, also those that were present.
-        advance: Called after each thread.
-
-    Raises:
-        LocusMySQLError: A side cannot be used. Run the copy again: it continues.
+        database: The database of the tables.
+        operations: The operations of a checkpointer.
+        owned: Whether the connections are closed when the copy ends.
     """
-    units = ThreadUnits(source, threads, pattern)
-    writer = OrderedThreads(units, target, verify=verify)
-    return await transfer(units, writer, report, at_once=at_once, advance=advance)
+
+    def __init__(self, database: Database, operations: LocusOperations, *, owned: bool) -> None:
+        self.database = database
+        self.locus = operations
+        self._owned = owned
+        self._moving: dict[str, Moving] = {}
+
+    @property
+    def config(self) -> MySQLConfig:
+        """The options, with the tenant of threads whose ids do not tell it."""
+        return self._config_of(self.locus.tenancy.of())
+
+    def moving(self, thread_id: str) -> Moving:
+        """Return what writing the rows of a thread needs."""
+        tenant = self.locus.thread_key(thread_id).tenant
+        if tenant not in self._moving:
+            config = self._config_of(tenant)
+            declared = tables(config.table_prefix, "agents", search=config.search, search_parser=config.search_parser)
+            self._moving[tenant] = Moving(declared, config)
+        return self._moving[tenant]
+
+    async def open(self, *, creates: bool) -> None:
+        """Create or check the tables; or, if nothing may be created, check that the server answers."""
+        if creates:
+            await self.run(self.locus.list_threads(1))
+        else:
+            await self.database.asynchronous.run(has_tables(self.locus.schema))
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation after the tables were created or checked."""
+        config = self.locus.config
+        steps = fetching_keys(operation, config)
+        return await self.database.asynchronous.run(steps, self.locus.schema, config.ddl_mode)
+
+    async def close(self) -> None:
+        """Close the connections if they were opened for the copy."""
+        if self._owned:
+            await self.database.aclose()
+
+    def _config_of(self, tenant: str) -> MySQLConfig:
+        return self.locus.config.model_copy(update={"tenant": tenant})
 
 
 class ThreadUnits(UnitSource[str]):
@@ -78,8 +115,6 @@ class ThreadUnits(UnitSource[str]):
     def __init__(self, source: CopySource, threads: Sequence[str] | None, pattern: str) -> None:
         self.source = source
         self.named = None if threads is None else list(dict.fromkeys(threads))
-        self.seen: dict[str, int] = {}
-        self.any_failed = False
         self._pattern = pattern
 
     async def open(self) -> int | None:
@@ -89,56 +124,53 @@ class ThreadUnits(UnitSource[str]):
 
     async def units(self) -> AsyncGenerator[str, None]:
         """List the ids of the threads to copy."""
-        if self.named is not None:
-            for thread_id in self.named:
-                yield thread_id
-            return
-        matches = matcher(self._pattern)
-        async with aclosing(self.source.threads(self._pattern)) as threads:
-            async for thread_id in threads:
-                if matches(thread_id):
-                    yield thread_id
-
-    async def changed(self) -> int:
-        """Return how many threads changed since they were read, if all were selected and none failed."""
+        if self.named is None:
+            matches = matcher(self._pattern)
+            async with aclosing(self.source.threads(self._pattern)) as threads:
+                async for thread_id in threads:
+                    if matches(thread_id):
+                        yield thread_id
+        for thread_id in self.named or ():
+            yield thread_id
         self.gaps = self.source.gaps
-        if self.named is not None or self.any_failed:
-            return 0
-        return await self.source.changed(self._pattern, self.seen)
 
 
-class OrderedThreads(UnitTarget[str]):
-    """Writes threads to a target, with their checkpoints in the source's order.
+class ThreadTarget(UnitTarget[str]):
+    """Writes threads, with their checkpoints in the source's order.
 
     Args:
         units: The threads of the source.
-        target: The target.
+        target: The tables.
         verify: Whether each checkpoint is loaded on both sides and compared.
+        overwrite: Whether threads that others wrote to are replaced.
+        dry_run: Whether nothing may be written.
     """
 
-    def __init__(self, units: ThreadUnits, target: TablesTarget, *, verify: bool) -> None:
+    def __init__(
+        self, units: ThreadUnits, target: AgentTables, *, verify: bool, overwrite: bool, dry_run: bool = False
+    ) -> None:
         self._units = units
         self._source = units.source
         self._target = target
         self._verify = verify
+        self._overwrite = overwrite
+        self._dry_run = dry_run
         self._failures = 0
 
     async def open(self) -> None:
         """Open the target."""
-        await self._target.open()
+        await self._target.open(creates=not self._dry_run)
 
     async def write(self, thread_id: str, report: TransferReport) -> None:
         """Copy a thread. If that fails, report it, so that others are copied."""
         report.threads += 1
-        self._units.seen[thread_id] = 0
         try:
             await self._copy(thread_id, report)
         except (SetupError, Unavailable):
             raise
         except Exception as error:  # whatever a checkpointer raises, other threads can be copied
-            self._units.any_failed = True
             report.failed += 1
-            report.notify(f"Thread {thread_id!r} was not copied completely: {_described(error)}")
+            report.notify(f"Thread {thread_id!r} was not copied: {_described(error)}")
             self._failures += 1
             if self._failures >= _FAILURES:
                 raise GaveUp(
@@ -149,57 +181,66 @@ class OrderedThreads(UnitTarget[str]):
             self._failures = 0
 
     async def _copy(self, thread_id: str, report: TransferReport) -> None:
-        thread = self._target.thread(thread_id)
-        copied: set[str] = set()
-        for _ in range(_TRIES):
-            try:
-                return await self._attempt(thread_id, thread, copied, report)
-            except ThreadChanged:
-                continue
-        raise LocusMySQLError("It was written to in the target all the time. Copy it again when it is quiet.")
-
-    async def _attempt(self, thread_id: str, thread: TablesThread, copied: set[str], report: TransferReport) -> None:
         listed = await self._source.checkpoints(thread_id)
-        self._units.seen[thread_id] = len(listed)
         if not listed:
             if self._units.named is not None:
                 report.missing += 1
                 report.notify(f"Thread {thread_id!r} has no checkpoints in the source.")
             return
-        if self._target.keep is not None:
-            listed = listed[-self._target.keep :]
-        stored = await thread.checkpoints()
-        attempt = ThreadAttempt(thread_id, listed, stored, copied, thread, dry_run=report.dry_run)
-        unknown = attempt.pass_over_known()
-        try:
-            if unknown:
-                await attempt.write_all(self._source.load(thread_id, unknown))
-        except ThreadChanged:
-            raise
-        except BaseException:
-            attempt.count(report)
-            raise
-        attempt.count(report)
-        if attempt.left_alone:
-            report.left_alone += 1
-            report.notify(f"Thread {thread_id!r} has checkpoints of its own in the target; it was left alone.")
-        elif self._verify and not report.dry_run:
-            wanted = [one for one in listed if one.checkpoint_id not in attempt.refused]
-            await self._compare(thread_id, thread, wanted, report)
+        keep = self._target.locus.config.keep_checkpoints
+        listed = listed if keep is None else listed[-keep:]
+        if report.dry_run:
+            report.copied += len(listed)
+            return
+        rows = ThreadRows(self._target.locus, self._target.moving(thread_id), thread_id)
+        refused: dict[str, str] = {}
+        async with aclosing(self._source.load(thread_id, listed)) as loaded:
+            async for one in loaded:
+                why = one.why if isinstance(one, UnreadableCheckpoint) else rows.add(one)
+                if why is not None:
+                    refused[one.checkpoint_id] = why.rstrip(".")
+        for checkpoint_id, why in refused.items():
+            report.leave_out(f"Checkpoint {checkpoint_id!r} of thread {thread_id!r} was left out: {why}.")
+        written = rows.ids and await self._write(thread_id, rows, report)
+        if written and self._verify:
+            await self._compare(thread_id, [one for one in listed if one.checkpoint_id not in refused], report)
 
-    async def _compare(
-        self, thread_id: str, thread: TablesThread, wanted: Sequence[ListedCheckpoint], report: TransferReport
-    ) -> None:
+    async def _write(self, thread_id: str, rows: ThreadRows, report: TransferReport) -> bool:
+        """Write a thread, unless it is stored; return whether it is stored now."""
+        messages: list[str] = []
+        of_rows = TransferReport("row", notify=messages.append)
+        overwrite = self._overwrite or (lambda stored: bytes(stored["version"]).startswith(COPIED))
+        writer = OwnerWriter(self._target.moving(thread_id), of_rows, overwrite=overwrite)
+        await self._target.run(writer.write(rows.records()))
+        await self._target.run(writer.finish())
+        if of_rows.left_out:
+            report.leave_out(" ".join(messages))
+        elif of_rows.copied:
+            report.copied += len(rows.ids)
+        elif of_rows.present or {*rows.ids} <= {*await self._stored(thread_id)}:
+            report.present += len(rows.ids)
+        else:
+            report.left_alone += 1
+            report.notify(
+                f"Thread {thread_id!r} has checkpoints of its own in the target; it was left alone. --overwrite "
+                "replaces it."
+            )
+            return False
+        return not of_rows.left_out
+
+    async def _stored(self, thread_id: str) -> list[str]:
+        """Return the ids of a thread's checkpoints in the tables, oldest first."""
+        return (await self._target.run(self._target.locus.list_checkpoints(thread_id, ALL)))[::-1]
+
+    async def _compare(self, thread_id: str, wanted: Sequence[ListedCheckpoint], report: TransferReport) -> None:
         """Load each checkpoint of a thread on both sides."""
-        stored = await thread.checkpoints()
-        ids = {one.checkpoint_id for one in wanted}
-        order = [one for one in stored if one in ids]
-        if order != [one.checkpoint_id for one in wanted if one.checkpoint_id in stored]:
+        stored, ids = await self._stored(thread_id), [one.checkpoint_id for one in wanted]
+        if [one for one in stored if one in {*ids}] != [one for one in ids if one in {*stored}]:
             report.differ(f"Thread {thread_id!r} does not have the source's order in the target.")
         differing: Counter[str] = Counter()
         async with aclosing(self._source.load(thread_id, wanted)) as loaded:
             async for one in loaded:
-                why = one.why if isinstance(one, UnreadableCheckpoint) else await thread.difference(one)
+                why = one.why if isinstance(one, UnreadableCheckpoint) else await self._difference(thread_id, one)
                 if why is None:
                     report.verified += 1
                     continue
@@ -212,142 +253,117 @@ class OrderedThreads(UnitTarget[str]):
                 more = counted(count - NAMED_ALIKE, "more checkpoint")
                 report.notify(f"{more} of thread {thread_id!r} likewise: {why}.")
 
+    async def _difference(self, thread_id: str, one: AgentCheckpoint) -> str | None:
+        """Return how the stored checkpoint differs from this one; None if it does not."""
+        locus = self._target.locus
+        try:
+            state = await self._target.run(locus.load(thread_id, one.checkpoint_id))
+            info = await self._target.run(locus.get_metadata(thread_id, one.checkpoint_id))
+        except CorruptCheckpoint as error:
+            return str(error)
+        if state is None or info is None:
+            return "the target does not have it"
+        if not same_states(state, one.state):
+            return "its state differs"
+        if one.metadata is not None and not same_metadata(info["metadata"] or {}, one.metadata):
+            return "its metadata differ"
+        stored_at = time_of(info["created_at"])
+        if one.saved_at is not None and stored_at is not None and as_sql_time(stored_at) != as_sql_time(one.saved_at):
+            return "it was saved at another time"
+        return None
 
-class ThreadAttempt:
-    """One attempt to copy a thread.
 
-    Checkpoints that the target has in the source's order are skipped. From the first missing or differing one on, all
-    are written, so that their order is the source's.
+class ThreadRows:
+    """Makes the rows of one thread from its checkpoints, each a delta to the one before.
+
+    Tokens are digests of all checkpoints so far, so that a repeated copy makes the same rows.
 
     Args:
+        locus: The operations of a checkpointer.
+        moving: What writing the rows needs.
         thread_id: The thread.
-        listed: Its checkpoints in the source, oldest first.
-        stored: Its checkpoints in the target with their times, oldest first.
-        copied: Ids of the checkpoints that earlier attempts wrote; those that this one writes are added.
-        target: The thread in the target.
-        dry_run: Whether nothing may be written.
     """
 
-    def __init__(
-        self,
-        thread_id: str,
-        listed: Sequence[ListedCheckpoint],
-        stored: Mapping[str, datetime | None],
-        copied: set[str],
-        target: TablesThread,
-        *,
-        dry_run: bool,
-    ) -> None:
-        self.thread_id = thread_id
-        self._listed = listed
-        self._stored = stored
-        self._copied = copied
-        self._target = target
-        self._dry_run = dry_run
-        ids = {one.checkpoint_id for one in listed}
-        self._order = [one for one in stored if one in ids]
-        self._has_others = len(self._order) < len(stored)
-        self._newest = next(reversed([*stored]), None)
-        self._next = 0  # the position of the next checkpoint that may be skipped
-        self._writing = False
-        self._pending: list[AgentCheckpoint] = []
-        self._pending_bytes = 0
-        self._messages: list[str] = []
-        self.written = 0
-        self.present = 0
-        self.left_alone = False
-        self.refused: set[str] = set()
+    def __init__(self, locus: LocusOperations, moving: Moving, thread_id: str) -> None:
+        self._locus = locus
+        self._columns = moving.sql.owners.columns
+        self._part = moving.statements("checkpoints")
+        self._thread_id = thread_id
+        self._token = hashlib.sha256(thread_id.encode()).digest()[:16]
+        self._lineage: Lineage = ()
+        self._hashed: HashedLogs = {}
+        self._parts: list[PartRecord] = []
+        self._times: list[str] = []
+        #: The ids of the checkpoints.
+        self.ids: list[str] = []
 
-    def pass_over_known(self) -> Sequence[ListedCheckpoint]:
-        """Skip checkpoints with identical ids and times; return all that follow."""
-        for number, one in enumerate(self._listed):
-            if not self._is_next(one.checkpoint_id) or one.saved_at is None:
-                return self._listed[number:]
-            if self._stored[one.checkpoint_id] != one.saved_at:
-                return self._listed[number:]
-            self._pass_over(one.checkpoint_id)
-        return ()
+    def add(self, one: AgentCheckpoint) -> str | None:
+        """Add the next checkpoint; return why it cannot be stored, None if it can."""
+        try:
+            self._add(one)
+        except (UsageError, CorruptCheckpoint) as error:
+            return str(error)
+        return None
 
-    async def write_all(self, loaded: AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]) -> None:
-        """Write the checkpoints of the source that were not skipped, unless the thread is left unchanged."""
-        async with aclosing(loaded):
-            async for one in loaded:
-                await self._take(one)
-                if self.left_alone:
-                    return
-        await self._flush()
+    def _add(self, one: AgentCheckpoint) -> None:
+        config = self._locus.config
+        checkpoint_id = check_checkpoint_id(one.checkpoint_id)
+        provisional = is_provisional(one.state.metadata, checkpoint_id)
+        new = self._locus.new(one.state, checkpoint_id, one.metadata or None, provisional=provisional)
+        metadata, metadata_keys = encode_metadata(new.metadata)
+        state = new.encode(None).state
+        saved_at = as_sql_time(one.saved_at or datetime.now(UTC))
+        digest = hashlib.sha256(self._token)
+        digest.update(repr((checkpoint_id, metadata, saved_at if one.saved_at else None)).encode())
+        digest.update(state.text())
+        token, seq = digest.digest()[:16], len(self.ids) + 1
+        hashed = hash_logs(state, self._hashed)
+        delta = encode_delta(
+            state,
+            hashed,
+            self._lineage,
+            provisional=provisional,
+            compression=config.compression,
+            held=self._hashed,
+        )
+        text, continues = new.search_text(delta) if config.search and not provisional else ("", False)
+        row = {
+            "seq": seq,
+            "checkpoint_id": checkpoint_id,
+            "parent_seq": delta.parent.seq if delta.parent else None,
+            "base_seq": delta.base.seq if delta.base else seq,
+            "continues": 2 if provisional else int(continues),
+            "token": token,
+            "payload": b"".join((delta.payload.kind, *delta.payload.pieces)),
+            "metadata": metadata,
+            "metadata_keys": metadata_keys,
+            "pending_text": text or None,
+            "unindexed": 1 if text else None,
+            "oldest_at": new.oldest_at,
+            "created_at": saved_at,
+            "base_payload": delta.base.token if delta.base else None,
+        }
+        self._parts.append(
+            PartRecord("checkpoints", tuple(row.get(name) for name in (*self._part.columns, *self._part.bases)))
+        )
+        self._lineage = extend(self._lineage, delta, seq, token, provisional=provisional)
+        self._hashed, self._token = hashed, token
+        self._times.append(saved_at)
+        self.ids.append(checkpoint_id)
 
-    def count(self, report: TransferReport) -> None:
-        """Add the counts of this attempt to a report."""
-        report.copied += self.written
-        report.present += self.present
-        for message in self._messages:
-            report.leave_out(message)
-
-    async def _take(self, one: AgentCheckpoint | UnreadableCheckpoint) -> None:
-        if isinstance(one, UnreadableCheckpoint):
-            self._leave_out(one.checkpoint_id, one.why)
-            if self._is_next(one.checkpoint_id):
-                self._next += 1
-            return
-        if self._is_next(one.checkpoint_id) and await self._is_same(one):
-            self._pass_over(one.checkpoint_id)
-            return
-        if not self._writing and self._has_continued():
-            self.left_alone = True
-            return
-        self._pending.append(one)
-        if not self._writing and self._next < len(self._order):
-            # If the target refuses this one, the following ones are in the right place and need not be written.
-            await self._flush()
-            self._writing = one.checkpoint_id not in self.refused
-            return
-        self._writing = True
-        self._pending_bytes += one.size_bytes
-        if len(self._pending) >= MAX_WRITTEN or self._pending_bytes >= MAX_WRITTEN_BYTES:
-            await self._flush()
-
-    async def _flush(self) -> None:
-        """Write the pending checkpoints."""
-        pending, self._pending, self._pending_bytes = self._pending, [], 0
-        if not pending:
-            return
-        wrong: dict[str, str] = {}
-        if not self._dry_run:
-            replaced = [one.checkpoint_id for one in pending if one.checkpoint_id in self._stored]
-            wrong = await self._target.save(pending, replaced)
-        for checkpoint_id, why in wrong.items():
-            self._leave_out(checkpoint_id, why)
-        done = {one.checkpoint_id for one in pending} - wrong.keys()
-        self.written += len(done)
-        self._copied |= done
-
-    def _is_next(self, checkpoint_id: str) -> bool:
-        """Return whether a checkpoint has the same position in the target as in the source."""
-        return not self._writing and self._next < len(self._order) and self._order[self._next] == checkpoint_id
-
-    def _pass_over(self, checkpoint_id: str) -> None:
-        self._next += 1
-        if checkpoint_id in self._copied:
-            self.written += 1
-        else:
-            self.present += 1
-
-    async def _is_same(self, one: AgentCheckpoint) -> bool:
-        """Return whether the target has an identical checkpoint, whatever time it recorded."""
-        return await self._target.difference(one) in {None, ANOTHER_TIME}
-
-    def _has_continued(self) -> bool:
-        """Return whether the target has newer checkpoints of its own, after those that both sides have."""
-        if not self._has_others:
-            return False
-        last = self._order[self._next - 1] if self._next else None
-        return self._newest != last
-
-    def _leave_out(self, checkpoint_id: str, why: str) -> None:
-        self.refused.add(checkpoint_id)
-        why = why.rstrip(".")
-        self._messages.append(f"Checkpoint {checkpoint_id!r} of thread {self.thread_id!r} was left out: {why}.")
+    def records(self) -> list[OwnerRecord | PartRecord]:
+        """Return the thread and its rows."""
+        ttl_s = self._locus.config.ttl_s
+        row: Row = {
+            "thread_id": self._thread_id,
+            "last_seq": len(self.ids),
+            "first_seq": 1,
+            "version": COPIED + self._token[len(COPIED) :],
+            "created_at": min(self._times),
+            "updated_at": max(self._times),
+            "expires_at": None if ttl_s is None else as_sql_time(datetime.now(UTC) + timedelta(seconds=ttl_s)),
+        }
+        return [OwnerRecord(tuple(row[name] for name in self._columns)), *self._parts]
 
 
 def _described(error: Exception) -> str:

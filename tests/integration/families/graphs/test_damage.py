@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from locus_mysql import SyncMySQLCheckpointSaver
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.integrations.langgraph import MySQLSaver
 
-from ....thoroughness import FULL
 from ...conftest import MakeConfig
 from ...damaging import Damage, damages
 
@@ -93,87 +91,6 @@ def _refused(outcome: Any, where: str) -> bool:
 def _same(found: Any, saved: Any) -> bool:
     """Return whether both are equal except for the time, which the server sets and no checksum covers."""
     return found is not None and {**found, "created_at": ""} == {**saved, "created_at": ""}
-
-
-#: Each table with one compression; full runs also test tables with compressed values uncompressed.
-CASES = [("graph_checkpoints", "zlib"), ("graph_parts", "none"), ("graph_writes", "zlib"), ("graph_threads", "zlib")]
-
-
-@pytest.mark.parametrize(
-    ("table", "compression"), [*CASES, *([("graph_checkpoints", "none"), ("graph_parts", "zlib")] if FULL else [])]
-)
-def test_no_damage_to_a_column_gives_another_value(
-    make_config: MakeConfig, run_sql: RunSQL, database: str, table: str, compression: str
-) -> None:
-    config = make_config(driver="pymysql", compression=compression)
-    with (
-        SyncMySQLCheckpointSaver(config) as saver,
-        SyncMySQLCheckpointSaver(config.model_copy(update={"cache_bytes": 0})) as reader,
-    ):
-        saved = Saved(saver)
-        refused = {}
-        for damage in damages(run_sql, database, f"locus_{table}"):
-            if damage.column == "unlinked":  # marks a removal, like "hidden": it hides the parent
-                continue
-            refused.setdefault(damage.column, []).append(saved.check(reader, damage))
-            saved.check(saver, damage)
-        assert saved.check(reader, Damage("", "", "none", 0)) == 0
-    for column in {"payload", "chunk", "metadata", "parent_id", "needs", "task_id", "channel", "idx"} & refused.keys():
-        assert any(refused[column]), (column, "no damage was noticed")
-
-
-def test_parts_and_payloads_that_are_exchanged_or_moved_are_noticed(
-    make_config: MakeConfig, run_sql: RunSQL, database: str
-) -> None:
-    config = make_config(driver="pymysql", cache_bytes=0)
-    with SyncMySQLCheckpointSaver(config) as saver:
-        saved = Saved(saver)
-        for table, columns, places in (
-            ("graph_checkpoints", ["payload"], ["thread_id", "seq"]),
-            (
-                "graph_checkpoints",
-                ["payload", "metadata", "parent_id", "parent_key", "sources", "chunk"],
-                ["thread_id", "seq"],
-            ),
-            ("graph_checkpoints", ["chunk"], ["thread_id", "seq"]),
-            ("graph_parts", ["chunk"], ["thread_id", "part"]),
-            ("graph_writes", ["payload"], ["thread_id", "checkpoint_key"]),
-            ("graph_writes", ["payload", "task_id", "channel", "task_path"], ["thread_id", "checkpoint_key"]),
-        ):
-            name = f"{database}.locus_{table}"
-            rows = run_sql(f"SELECT {', '.join([*places, *columns])} FROM {name}")
-            assert len(rows) > 1 or table == "graph_parts"
-            for one, other in itertools.permutations(rows, 2):
-                if one[2:] == other[2:]:
-                    continue
-                setting = ", ".join(f"{column} = %s" for column in columns)
-                which = " AND ".join(f"{column} = %s" for column in places)
-                run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *other[2:], *one[:2])
-                run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *one[2:], *other[:2])
-                damage = Damage(table, str(columns), "exchanged", 0)
-                assert saved.check(saver, damage) > 0, (damage, one[:2], other[:2])
-                for row in (one, other):
-                    run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *row[2:], *row[:2])
-        assert saved.check(saver, Damage("", "", "none", 0)) == 0
-
-
-@pytest.mark.parametrize("moved", ["thread_id = 'new'", "tenant = 'new'"])
-def test_rows_that_were_moved_to_another_thread_or_tenant_are_refused(
-    make_config: MakeConfig, run_sql: RunSQL, database: str, moved: str
-) -> None:
-    with SyncMySQLCheckpointSaver(make_config(driver="pymysql")) as saver:
-        Saved(saver)
-    for table in TABLES:
-        run_sql(f"UPDATE {database}.locus_{table} SET {moved} WHERE thread_id = 't'")
-    tenant, thread_id = ("new", "t") if "tenant" in moved else ("default", "new")
-    with SyncMySQLCheckpointSaver(make_config(driver="pymysql", tenant=tenant)) as reader:
-        for checkpoint_id in ("c1", "c3"):
-            one = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
-            for read in (reader.get, reader.get_writes):
-                with pytest.raises(CorruptCheckpoint, match=f"'{checkpoint_id}' of thread '{thread_id}'"):
-                    read(**one)
-        with pytest.raises(CorruptCheckpoint, match=f"of thread '{thread_id}'"):
-            reader.list_checkpoints(thread_id=thread_id)
 
 
 def test_a_copy_is_whole_and_so_is_a_copy_of_it(make_config: MakeConfig) -> None:

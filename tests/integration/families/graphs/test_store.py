@@ -203,46 +203,6 @@ async def test_threads_are_in_the_order_of_saves_that_did_not_lock_them(
     assert await saver.list_threads(limit=9) == ["a", "c", "b"]
 
 
-@one_of_each
-async def test_tenants_never_see_each_other(open_saver: OpenSaver, side: str) -> None:
-    acme, umbra = open_saver(side, tenant="acme"), open_saver(side, tenant="umbra")
-    await put_turns(acme, 3)
-    await acme.put_writes(thread_id="thread", checkpoint_id="c3", task_id="t", writes=[("x", 1)])
-    assert await umbra.get(thread_id="thread") is None
-    assert await umbra.list_checkpoints(thread_id="thread") == []
-    assert await umbra.get_writes(thread_id="thread", checkpoint_id="c3") == []
-    assert await umbra.list_threads() == []
-    assert not await umbra.delete_thread("thread")
-    assert not await umbra.copy_thread("thread", "copy")
-    await put_turns(umbra, 1)
-    assert await ids(acme, thread_id="thread") == ["c3", "c2", "c1"]
-
-
-@one_of_each
-async def test_an_expired_thread_is_invisible_and_a_save_starts_a_new_one(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver, other = open_saver(side, ttl_s=3600), open_saver(side, ttl_s=3600)
-    await put_turns(saver, 5)
-    await saver.put_writes(thread_id="thread", checkpoint_id="c5", task_id="t", writes=[("x", 1)])
-    run_sql(f"UPDATE {database}.locus_graph_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
-    run_sql(f"UPDATE {database}.locus_graph_writes SET created_at = created_at - INTERVAL 1 MINUTE")
-    assert await saver.get(thread_id="thread") is None
-    assert await other.list_checkpoints(thread_id="thread") == []
-    assert await other.list_threads() == []
-    assert await other.get_writes(thread_id="thread", checkpoint_id="c5") == []
-    await saver.put(thread_id="thread", checkpoint_id="c1", checkpoint_data=state_of(9))
-    assert await ids(other, thread_id="thread") == ["c1"]
-    assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(9)
-    assert await other.get_writes(thread_id="thread", checkpoint_id="c5") == []
-    run_sql(f"UPDATE {database}.locus_graph_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
-    await put_turns(other, 2, "alive")
-    assert await saver.vacuum(1) == 1  # the thread's only checkpoint
-    ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_checkpoints WHERE thread_id = 'thread'")
-    assert rows == 0
-    assert await ids(other, thread_id="alive") == ["c2", "c1"]
-
-
 @each_way
 async def test_calls_are_one_round_trip(
     open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str

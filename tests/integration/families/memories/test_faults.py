@@ -74,44 +74,6 @@ async def test_a_write_whose_answer_is_lost_is_carried_out_once(far: Any, proxy:
     assert not await far.delete(ADA, "none")
 
 
-async def test_a_write_that_never_arrived_is_done(far: Any, proxy: WireProxy) -> None:
-    proxy.drop_before()
-    assert await far.put(ADA, "k", 1, embedding=[1, 2]) == 1
-    assert await far.get_embeddings(ADA, "k") == [[1, 2]]
-    proxy.drop_before()
-    assert await far.delete(ADA, "k")
-
-
-async def test_a_repeat_does_not_overwrite_what_was_written_since(
-    far: Any, proxy: WireProxy, make_memories: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    near = make_memories(dims=2)
-    await near.count()
-    loop = asyncio.get_running_loop()
-    wrote: list[int] = []
-
-    def write_between() -> None:
-        if not wrote:
-            wrote.append(1)
-            SyncMemoryStore(near.store.config.model_copy(update={"driver": "pymysql"})).put(ADA, "k", "later")
-
-    from locus_mysql.engine import retry
-
-    original = retry.Retry.wait_after
-
-    def wait_after(self: Any, error: Any) -> float:
-        write_between()
-        return original(self, error)
-
-    monkeypatch.setattr(retry.Retry, "wait_after", wait_after)
-    proxy.drop_after_send()
-    assert await far.put(ADA, "k", "earlier") == 1
-    assert wrote
-    assert loop.is_running()
-    item = await near.get_item(ADA, "k")
-    assert (item.value, item.version) == ("later", 2)
-
-
 async def test_a_conflict_is_reported_even_after_a_lost_connection(far: Any, proxy: WireProxy) -> None:
     await far.put(ADA, "k", 1)
     proxy.drop_before()

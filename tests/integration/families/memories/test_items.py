@@ -105,22 +105,6 @@ async def test_namespaces_and_keys_compare_by_code_point(memories: Any) -> None:
     assert await memories.list_namespaces() == sorted(ns for ns in SIBLINGS if ns != ("foo",))
 
 
-async def test_tenants_see_nothing_of_each_other(make_memories: Make) -> None:
-    one, other = make_memories(tenant="one", dims=2), make_memories(tenant="One", dims=2)
-    await one.put(ADA, "k", {"text": "secret"}, embedding=[1, 0])
-    assert await other.get(ADA, "k") is None
-    assert await other.search() == []
-    assert await other.search(query="secret") == []
-    assert await other.search(embedding=[1, 0]) == []
-    assert await other.search(embedding=[1, 0], exact=True) == []
-    assert await other.get_embeddings(ADA, "k") == []
-    assert await other.list_namespaces() == []
-    assert await other.clear_namespace(ADA) == 0
-    assert not await other.delete(ADA, "k")
-    assert await other.put(ADA, "k", 2, if_version=0) == 1
-    assert await one.get(ADA, "k") == {"text": "secret"}
-
-
 async def test_namespaces_by_prefix_suffix_wildcard_and_depth(memories: Any) -> None:
     for namespace in [("a", "x", "1"), ("a", "y", "1"), ("a", "y", "2"), ("b", "x", "1"), ("a",), ("*", "x", "1")]:
         await memories.put(namespace, "k", 1)

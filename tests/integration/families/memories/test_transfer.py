@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
-from locus_mysql.cli.family_files import read_lines, target_finder
+from locus_mysql.cli.family_files import import_lines
 from locus_mysql.cli.main import main
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
@@ -124,38 +124,6 @@ def test_imported_items_are_found_and_can_be_written_again(config: MySQLConfig, 
         assert store.get_item(("foo",), "key ", refresh=True) is not None
 
 
-def test_an_import_skips_existing_items_and_leaves_other_rows_alone(
-    config: MySQLConfig, tmp_path: Path, kept: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    count = fill(config)
-    file = tmp_path / "memories.jsonl"
-    assert main(["export", str(file), "--family", "memories"]) == 0
-    before = kept()
-    assert main(["import", str(file)]) == 0
-    assert f"Imported 0 rows, {count} already present." in capsys.readouterr().out
-    assert kept() == before
-    with SyncMemoryStore(config, dims=3) as store:
-        store.put(("foo",), "key", "another", embedding=[1, 1, 1])
-        store.delete(("foo", "bar"), "key")
-        assert main(["import", str(file)]) == 1
-        output = capsys.readouterr()
-        assert "1 different in the target" in output.out
-        assert store.get(("foo", "bar"), "key") is not None
-        assert "Item 'key' in ('foo',) differs in the tables. --overwrite replaces it." in output.err
-        assert store.get(("foo",), "key") == "another"
-        assert store.get_embeddings(("foo",), "key") == [[1, 1, 1]]
-        assert main(["import", str(file), "--overwrite"]) == 0
-        item = store.get_item(("foo",), "key")
-        assert item is not None
-        assert (item.version, item.value["big"]) == (1, 2**300)
-        found = store.search(("foo",), embedding=[1, 1, 1], exact=True, only_here=True)
-        assert sorted(hit.item.key for hit in found) == sorted(["key", "Key", "🙂\n"])
-    for name in ("items", "vectors", "signs"):
-        assert {row for row in kept()[name] if row[2] != b"expired"} == {
-            row for row in before[name] if row[2] != b"expired"
-        }
-
-
 def test_a_write_between_looking_and_writing_is_not_lost(
     config: MySQLConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,18 +162,6 @@ def lines_of(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_an_item_that_cannot_be_read_is_named_and_left_out(
-    many: int, tmp_path: Path, run_sql: RunSql, database: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run_sql(f"UPDATE {database}.locus_memory_items SET value = '{{' WHERE item_key = 'k7'")
-    file = tmp_path / "memories.jsonl"
-    assert main(["export", str(file), "--family", "memories"]) == 1
-    output = capsys.readouterr().err
-    assert "Left out: Item 'k7' in ('n', '1') cannot be read back" in output
-    assert "Exported 1,418 rows, 1 left out." in output
-    assert main(["import", str(file), "--tenant", "acme"]) == 0
-
-
 def test_items_that_need_more_than_a_packet_together_are_written_apart(
     own_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,7 +194,7 @@ async def test_an_import_whose_answers_are_lost_writes_once(
                 proxy.drop_after_send()
             yield line
 
-    done = await read_lines(config, target_finder(config), losing())
+    done = await import_lines(config, losing())
     assert (done.copied, done.present, done.differing) == (2 * many, 0, 0)
     assert kept("other_") == kept()
 

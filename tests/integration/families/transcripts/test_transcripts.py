@@ -144,40 +144,6 @@ async def test_names_compare_by_code_point_and_others_tenants_are_not_seen(store
         await store.append(KEY, [NewItem(1, "x" * 256)])
 
 
-async def test_an_expired_transcript_is_invisible_and_a_write_starts_a_new_one(
-    make_store: Make, run_sql: Callable[..., Any], database: str
-) -> None:
-    store = make_store(ttl_s=1_000)
-    await store.append(KEY, items(1), fold=count)
-    run_sql(f"UPDATE {database}.locus_transcripts SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
-    assert await store.read(KEY) is None
-    assert await store.pop(KEY) is None
-    assert await store.list_transcripts("test") == await store.recent("test") == []
-    assert (await make_store().append(KEY, items(1, 2), fold=count, expected=0)).added == 2
-    assert (await store.get(KEY)).header.state == {"items": 2}
-    assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_transcript_items") == ((2,),)
-
-
-@pytest.mark.parametrize(
-    ("table", "change"),
-    [
-        ("items", "content = CONCAT(content, 'x') WHERE seq = 2"),
-        ("items", "item_id = 'other' WHERE seq = 2"),
-        ("items", "content = x'09' WHERE seq = 2"),
-    ],
-)
-@pytest.mark.parametrize("side", ["pymysql-sync"])
-async def test_a_damaged_item_is_reported(
-    store: Any, run_sql: Callable[..., Any], database: str, table: str, change: str
-) -> None:
-    await store.append(KEY, items(1, 2, 3))
-    run_sql(f"UPDATE {database}.locus_transcript_{table} SET {change}")
-    with pytest.raises(CorruptCheckpoint, match=r"Item \d of transcript 'session' cannot be read"):
-        await store.read(KEY)
-    await store.clear(KEY)
-    assert (await store.read(KEY)).items == []
-
-
 @pytest.mark.parametrize("side", ["pymysql-sync"])
 async def test_a_damaged_state_is_reported(
     store: Any, make_store: Make, run_sql: Callable[..., Any], database: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,14 +12,11 @@ from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.working import SyncWorkingMemory, TaskState
 
 from ...conftest import MakeConfig
-from ...damaging import Damage, damages
 
 pytestmark = [pytest.mark.kept_tables("working"), pytest.mark.slow]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 Open = Callable[..., SyncWorkingMemory]
-
-KEYS = ("tenant", "sid", "kind", "name")
 
 
 @pytest.fixture
@@ -57,97 +53,6 @@ def _reads(memory: SyncWorkingMemory) -> dict[str, Callable[[], Any]]:
         "notes": memory.get_scratchpad,
         "last": lambda: memory.get_scratchpad(last=1),
     }
-
-
-class Saved:
-    """Compares the saved contents of sessions with their reads.
-
-    Args:
-        memories: The sessions.
-    """
-
-    def __init__(self, memories: list[SyncWorkingMemory]) -> None:
-        self._memories = memories
-        self._saved = [{name: read() for name, read in _reads(memory).items()} for memory in memories]
-
-    def check(self, damage: Damage) -> int:
-        """Compare all reads with the saved contents, and return the number of refused reads."""
-        refused = 0
-        for memory, saved in zip(self._memories, self._saved, strict=True):
-            for name, read in _reads(memory).items():
-                try:
-                    found = read()
-                except CorruptCheckpoint as error:
-                    refused += 1
-                    named = str(error)
-                    assert f"of session {memory.session_id!r} cannot be read back" in named
-                else:
-                    assert found == saved[name] or _is_part(found, saved[name], damage), (damage, name, found)
-        return refused
-
-
-def _is_part(found: Any, saved: Any, damage: Damage) -> bool:
-    """Return whether the only differences are missing rows that the query no longer finds."""
-    if not (damage.change == "NULL" or damage.column in {"kind", "name", "sid", "tenant", "expires_at"}):
-        return False
-    if found is None:
-        return True
-    if isinstance(saved, dict):
-        return isinstance(found, dict) and found.items() <= saved.items()
-    if isinstance(saved, list):
-        return all(note in saved or note.startswith("first") for note in found)
-    return False
-
-
-@pytest.fixture
-def saved(open_session: Open) -> Saved:
-    """Two sessions."""
-    memories = [open_session("s"), open_session("other")]
-    for number, memory in enumerate(memories):
-        _fill(memory, number)
-    return Saved(memories)
-
-
-def test_no_damage_to_a_column_gives_another_value(saved: Saved, run_sql: RunSQL, database: str) -> None:
-    refused: dict[str, int] = {}
-    for damage in damages(run_sql, database, "locus_working_entries"):
-        refused[damage.column] = refused.get(damage.column, 0) + saved.check(damage)
-    assert saved.check(Damage("", "", "none", 0)) == 0
-    for column in ("value", "version"):
-        assert refused[column] > 0, (column, "no damage was noticed")
-
-
-@pytest.mark.parametrize("columns", [["value"], ["value", "size_bytes", "version"]])
-def test_values_that_are_exchanged_are_noticed(
-    saved: Saved, run_sql: RunSQL, database: str, columns: list[str]
-) -> None:
-    name = f"{database}.locus_working_entries"
-    setting = ", ".join(f"{column} = %s" for column in columns)
-    which = " AND ".join(f"{column} = %s" for column in KEYS)
-    rows = run_sql(f"SELECT {', '.join([*KEYS, *columns])} FROM {name}")
-    for one, other in itertools.combinations(rows, 2):
-        run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *other[4:], *one[:4])
-        run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *one[4:], *other[:4])
-        assert saved.check(Damage("working_entries", str(columns), "exchanged", 0)) > 0, (one, other)
-        for row in (one, other):
-            run_sql(f"UPDATE {name} SET {setting} WHERE {which}", *row[4:], *row[:4])
-    assert saved.check(Damage("", "", "none", 0)) == 0
-
-
-def test_entries_of_another_tenant_or_session_are_refused(
-    saved: Saved, open_session: Open, run_sql: RunSQL, database: str
-) -> None:
-    for table in ("sessions", "entries"):
-        run_sql(f"UPDATE {database}.locus_working_{table} SET tenant = 'new' WHERE tenant = 'default'")
-    for memory in (open_session("s", tenant="new"), open_session("other", tenant="new")):
-        for name, read in _reads(memory).items():
-            with pytest.raises(CorruptCheckpoint, match=r"of session '(s|other)' cannot be read back"):
-                assert read() is None, name
-    run_sql(f"UPDATE {database}.locus_working_sessions SET tenant = 'default', session_id = 'renamed' "
-            "WHERE session_id = 's'")  # fmt: skip
-    run_sql(f"UPDATE {database}.locus_working_entries SET tenant = 'default'")
-    with pytest.raises(CorruptCheckpoint, match="Variable 'a' of session 'renamed' cannot be read"):
-        open_session("renamed").get("a")
 
 
 def test_a_damaged_number_is_not_added_to_and_a_damaged_value_does_not_match(

@@ -15,7 +15,7 @@ from locus_mysql.integrations.langgraph import MySQLStore, copy_items
 from locus_mysql.integrations.langgraph.transfer import stores
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.transfer import RowTarget
-from locus_mysql.runtime.transfer import TransferReport
+from locus_mysql.transfer.engine import TransferReport
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig

@@ -10,7 +10,7 @@ from locus.core.state import AgentState
 from locus.memory.delta import CheckpointMetadata, DeltaCheckpoint, DeltaCheckpointer, InMemoryDeltaStorage
 
 from locus_mysql import MySQLCheckpointSaver
-from locus_mysql.errors import CorruptCheckpoint, InvalidInput
+from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.integrations.locus.deltas import MySQLDeltaStorage
 
 from ...conftest import MakeConfig
@@ -77,21 +77,6 @@ async def test_the_delta_storage_answers_like_locus_storage_in_memory(open_stora
         results += [await storage.delete("t"), await storage.delete("t"), await storage.list_checkpoints("t")]
         answers.append(results)
     assert answers[0] == answers[1]
-
-
-async def test_threads_and_tenants_are_apart_and_ids_are_checked(open_storage: OpenStorage) -> None:
-    storage = open_storage()
-    checkpoint = DeltaCheckpoint(CheckpointMetadata("c", "t"), b"data")
-    await storage.store("t", "c", checkpoint)
-    assert await storage.retrieve("T", "c") is None
-    with storage.tenant("other"):
-        assert await storage.retrieve("t", "c") is None
-        assert not await storage.delete("t")
-    assert await storage.retrieve("t", "c") == checkpoint
-    with pytest.raises(InvalidInput):
-        await storage.store("", "c", checkpoint)
-    with pytest.raises(InvalidInput):
-        await storage.retrieve("t", "c" * 513)
 
 
 async def test_checkpoints_of_another_class_in_the_namespace_are_refused(

@@ -159,12 +159,6 @@ class TestRetention:
 
 
 class TestKeepingTheNewest:
-    async def test_only_the_newest_are_kept(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
-        async with make_checkpointer(keep_checkpoints=2) as one:
-            for turn in range(6):
-                await one.save(a_state(*["word"] * turn), "t", str(turn))
-            assert await one.list_checkpoints("t") == ["5", "4"]
-
     async def test_iteration_saves_do_not_push_out_finished_turns(
         self, make_checkpointer: Callable[..., MySQLCheckpointer], sql: RunSQL
     ) -> None:

@@ -64,27 +64,6 @@ def test_eight_processes_reinforce_one_item(make_config: MakeConfig, driver: str
         assert len(memu.categories) == len(memu.relations) == 1
 
 
-@pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
-def test_racing_threads_make_one_category_of_a_name(make_config: MakeConfig, driver: str) -> None:
-    with MemuDatabase(make_config(driver=driver, **PATIENT), user_model=UserModel) as memu:
-        memu.load_existing()
-        start = threading.Barrier(WRITERS)
-
-        def make(number: int) -> set[str]:
-            start.wait(DEADLINE_S)
-            return {
-                memu.memory_category_repo.get_or_create_category(
-                    name=f"c{turn}", description="d", embedding=[1.0], user_data=ADA
-                ).id
-                for turn in range(TIMES)
-            }
-
-        with ThreadPoolExecutor(WRITERS) as threads:
-            made = list(threads.map(make, range(WRITERS)))
-        assert set.union(*made) == set(memu.categories)
-        assert len(memu.categories) == TIMES
-
-
 def test_an_item_is_cleared_by_one_of_several(make_config: MakeConfig) -> None:
     with MemuDatabase(make_config(driver="pymysql", **PATIENT), user_model=UserModel) as memu:
         for number in range(20):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.errors import ConfigError, InvalidInput
-from locus_mysql.integrations.memu import RecallDatabase, build_recall_database
+from locus_mysql.integrations.memu import build_recall_database
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -91,24 +91,6 @@ async def test_hostile_texts_are_stored_exactly_or_refused(recall: AnyRecall, ma
         with pytest.raises(InvalidInput):
             await call()
     assert await other.recall_file_repo.list_recall_files() == files
-
-
-async def test_views_answer_from_the_database(recall: AnyRecall, make_recall: Make) -> None:
-    other: Any = make_recall()
-    file, resource = await recall.file("n", ADA), await recall.resource("u", ADA)
-    segment = await recall.segment(file.id, "s", ADA)
-    assert await other.recall_files.copy() == {file.id: file}
-    assert await other.resources.get(resource.id) == resource
-    views = other.wrapped
-    if isinstance(views, RecallDatabase):
-        assert views.segments == [segment]
-        assert (len(views.segments), views.segments[0], list(views.segments)) == (1, segment, [segment])
-        assert (len(views.recall_files), list(views.recall_files), views.recall_files[file.id]) == (1, [file.id], file)
-        with pytest.raises(KeyError):
-            views.recall_files["none"]
-    else:
-        assert await views.segments.copy() == {segment.id: segment}
-        assert await views.recall_files.count() == 1
 
 
 async def test_both_protocols_have_the_same_resources(recall: AnyRecall, make_memu: Make) -> None:

@@ -24,65 +24,28 @@ from .conftest import ADA, AnyMemu, Make, UserModel
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
+#: What every table has.
+EVERY = {"id": "varchar(36)", "created_at": "datetime(6)", "updated_at": "datetime(6)"}
+
 #: The columns in memU's document about MySQL, and those that later releases added.
 COLUMNS = {
-    "resources": {
-        "id": "varchar(36)",
-        "url": "varchar(2048)",
-        "modality": "varchar(64)",
-        "local_path": "varchar(1024)",
-        "caption": "longtext",
-        "track": "varchar(64)",
-        "embedding": "mediumblob",
-        "created_at": "datetime(6)",
-        "updated_at": "datetime(6)",
-    },
-    "memory_items": {
-        "id": "varchar(36)",
-        "resource_id": "varchar(36)",
-        "memory_type": "varchar(32)",
-        "summary": "longtext",
-        "embedding": "mediumblob",
-        "happened_at": "datetime(6)",
-        "extra": "json",
-        "created_at": "datetime(6)",
-        "updated_at": "datetime(6)",
-    },
-    "memory_categories": {
-        "id": "varchar(36)",
-        "name": "varchar(255)",
-        "description": "longtext",
-        "embedding": "mediumblob",
-        "summary": "longtext",
-        "created_at": "datetime(6)",
-        "updated_at": "datetime(6)",
-    },
-    "category_items": {
-        "id": "varchar(36)",
-        "item_id": "varchar(36)",
-        "category_id": "varchar(36)",
-        "created_at": "datetime(6)",
-        "updated_at": "datetime(6)",
-    },
-    "recall_files": {
-        "id": "varchar(36)",
-        "name": "varchar(255)",
-        "track": "varchar(64)",
-        "description": "longtext",
-        "content": "longtext",
-        "embedding": "mediumblob",
-        "created_at": "datetime(6)",
-        "updated_at": "datetime(6)",
-    },
-    "recall_file_segments": {
-        "id": "varchar(36)",
-        "recall_file_id": "varchar(36)",
-        "track": "varchar(64)",
-        "text": "longtext",
-        "embedding": "mediumblob",
-        "created_at": "datetime(6)",
-        "updated_at": "datetime(6)",
-    },
+    table: {**EVERY, **dict(column.split(" ", 1) for column in columns.split(", "))}
+    for table, columns in {
+        "resources": (
+            "url varchar(2048), modality varchar(64), local_path varchar(1024), "
+            "caption longtext, track varchar(64), embedding mediumblob"
+        ),
+        "memory_items": (
+            "resource_id varchar(36), memory_type varchar(32), summary longtext, "
+            "embedding mediumblob, happened_at datetime(6), extra json"
+        ),
+        "memory_categories": "name varchar(255), description longtext, embedding mediumblob, summary longtext",
+        "category_items": "item_id varchar(36), category_id varchar(36)",
+        "recall_files": (
+            "name varchar(255), track varchar(64), description longtext, content longtext, embedding mediumblob"
+        ),
+        "recall_file_segments": "recall_file_id varchar(36), track varchar(64), text longtext, embedding mediumblob",
+    }.items()
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from locus_mysql.families.graphs import keys
+from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
 from locus_mysql.families.graphs.values import EncodedValue
 
@@ -19,13 +20,16 @@ def put(side: Stores, words: str = "plum", checkpoint_id: str = "c1", parent: st
     )
 
 
-def replaced(side: Stores, words: str = "plum", *, run_id: str | None = None) -> Call:
+def replaced(
+    side: Stores, words: str = "plum", *, run_id: str | None = None, checkpoint_id: str = "c1", keep: int | None = None
+) -> Call:
     """Begin a save as LangGraph's saver does it."""
+    graphs = side.graphs if keep is None else GraphOperations(side.graphs.config.for_store(keep_checkpoints=keep))
     values = [NewValue("said", 1, EncodedValue("json", f'"{words} {LONG}"'.encode()))]
     new = NewGraphCheckpoint(
         codec="json",
         ns="default",
-        checkpoint_id="c1",
+        checkpoint_id=checkpoint_id,
         parent_id=None,
         head=EncodedValue("json", b""),
         values=lambda base: values,
@@ -35,7 +39,7 @@ def replaced(side: Stores, words: str = "plum", *, run_id: str | None = None) ->
         replace=True,
         token=os.urandom(16),
     )
-    return side.begin(side.graphs.saving.save(TENANT, "thread", new, None))
+    return side.begin(graphs.saving.save(TENANT, "thread", new, None))
 
 
 def write(side: Stores, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
@@ -73,6 +77,12 @@ def graph_deleted(side: Stores) -> None:
     side.saver.delete_thread("thread")
 
 
+def checkpoints_removed(side: Stores) -> None:
+    for checkpoint_id in ("c1", "c2"):
+        side.saver.delete_checkpoint(thread_id="thread", checkpoint_id=checkpoint_id)
+    side.saver.vacuum(0)
+
+
 def source_put(side: Stores) -> None:
     side.saver.put(thread_id="source", checkpoint_id="s1", checkpoint_data={"said": LONG})
 
@@ -84,6 +94,7 @@ GRAPHS: dict[str, Case] = {
     "put that is refused": (put_first, lambda side: put(side, "nut")),
     "replace first": (None, replaced),
     "replace": (lambda side: replaced(side).finish(), lambda side: replaced(side, "nut")),
+    "replace that removes older ones": (put_two, lambda side: replaced(side, checkpoint_id="c3", keep=1)),
     "put_writes": (None, write),
     "put_writes again": (lambda side: write(side, "before").finish(), write),
     "put_writes once": (None, lambda side: write(side, replace=False)),
@@ -117,4 +128,4 @@ GRAPHS: dict[str, Case] = {
     "copy of what is missing": (None, lambda side: side.saver.begin("copy_thread", "source", "thread")),
     "vacuum": (put_two, lambda side: side.saver.begin("vacuum", 0)),
 }
-GRAPHS_MEANWHILE = (thread_goes_on, graph_made_anew, graph_deleted)
+GRAPHS_MEANWHILE = (thread_goes_on, graph_made_anew, graph_deleted, checkpoints_removed)

@@ -7,10 +7,13 @@ from typing import Any
 
 from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
-from locus_mysql.integrations.memu.categories import CategoryOperations, RelationOperations
-from locus_mysql.integrations.memu.items import ItemOperations
-from locus_mysql.integrations.memu.recall_files import RecallFileOperations, SegmentOperations
-from locus_mysql.integrations.memu.resources import ResourceOperations, WorkspaceResourceOperations
+from locus_mysql.integrations.memu.items import CategoryOperations, ItemOperations, RelationOperations
+from locus_mysql.integrations.memu.recall_files import (
+    RecallFileOperations,
+    ResourceOperations,
+    SegmentOperations,
+    WorkspaceResourceOperations,
+)
 
 from .stores import Case, Stores
 

@@ -20,7 +20,6 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
         reading.LAST_NOTES,
         reading.EVERYTHING,
     ),
-    ("LAST", "named"): ("", reading.OF_NAME),
     ("KEEP", "condition"): (writing.OF_NAMES, writing.UP_TO),
     ("SESSIONS", "conditions"): ("", inspection.LIKE),
     ("ADVANCE", "assignments"): ("stamp = :new_stamp, kept = :new_kept",),

@@ -16,7 +16,7 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from locus_mysql.families.checkpoints.operations import CheckpointOperations
 from locus_mysql.families.checkpoints.preconditions import Precondition
-from locus_mysql.families.checkpoints.statements.moving import WholeRow
+from locus_mysql.families.checkpoints.statements.whole_threads import WholeRow
 from locus_mysql.families.checkpoints.store import StoreOperations
 
 from ...driven import Driven, DrivenOperations

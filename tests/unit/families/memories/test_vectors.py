@@ -89,7 +89,7 @@ def test_a_matrix_ranks_the_embeddings_put_and_not_removed(metric: Any) -> None:
 def test_embeddings_of_zeros_have_no_cosine_and_count_as_the_caller_decides() -> None:
     kept: Matrix[str] = Matrix(2)
     raw = {"zero": [0, 0], "same": [1, 0], "other": [-1, 0], "wide": [1, 2, 3]}
-    kept.fill((key, encode_vector(values, None).embedding) for key, values in raw.items())
+    kept.fill(((key, b"front" + encode_vector(values, None).embedding) for key, values in raw.items()), len(b"front"))
     query = QueryVector(floats_of([2, 0], 2), "cosine")
     assert kept.best(query, 9) == [("same", 1.0), ("other", -1.0)]
     assert kept.best(query, 2, undefined=0.0) == [("same", 1.0), ("zero", 0.0)]

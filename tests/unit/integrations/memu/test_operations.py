@@ -14,8 +14,7 @@ from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Operation, Outdated
 from locus_mysql.errors import NotFound
 from locus_mysql.integrations.memu import statements
-from locus_mysql.integrations.memu.categories import RelationOperations
-from locus_mysql.integrations.memu.items import ItemOperations
+from locus_mysql.integrations.memu.items import ItemOperations, RelationOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import content_hash
 

@@ -10,7 +10,7 @@ from locus.rag.embeddings.oci import OCIEmbeddings
 from locus.rag.embeddings.openai import OpenAIEmbeddings
 
 from locus_mysql import MySQLMemory
-from locus_mysql.families.memories.embedding_options import EmbeddingOptions
+from locus_mysql.families.memories.embedding import EmbeddingOptions
 from locus_mysql.integrations.langgraph import AsyncMySQLStore
 from locus_mysql.memory import HashingEmbedder
 
