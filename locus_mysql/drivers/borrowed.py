@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ..errors import ConfigError
 from .interface import Result, Row
@@ -22,20 +22,6 @@ Calls: TypeAlias = Generator[Callable[[], Any], Any, Result]
 #: In the message about an UPDATE: the rows that changed. With CLIENT_FOUND_ROWS, which SQLAlchemy sets, the number of
 #: affected rows counts all that matched. `ROW_COUNT()` does too; our statements change each row that they match.
 _CHANGED = re.compile(rb"Changed: (\d+)")
-
-
-class _Library(NamedTuple):
-    """A client library.
-
-    Args:
-        blocks: Whether its calls block; else they are awaited.
-        query: Sends a statement.
-        drop: Closes the socket at once.
-    """
-
-    blocks: bool
-    query: Callable[[Any, bytes], Calls]
-    drop: Callable[[Any], object]
 
 
 class Borrowed:
@@ -125,22 +111,12 @@ def _read(rows: Sequence[Sequence[bytes | None]], columns: Sequence[tuple[int, i
     return Result(read, 0, 0, len(columns))
 
 
-_CONNECTOR = _Library(blocks=True, query=_ask_connector, drop=lambda library: library.shutdown())
-
-#: By the module of the connection's class.
-_LIBRARIES = {
-    "pymysql.connections": _Library(
-        True, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda library: library._force_close()
-    ),
-    "aiomysql.connection": _Library(
-        False, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda library: library.close()
-    ),
-    "asyncmy.connection": _Library(
-        False, partial(_ask_pymysql, ("_use_unicode", "_decoders")), lambda library: library.close()
-    ),
-    "mysql.connector.connection": _CONNECTOR,
-    "mysql.connector.connection_cext": _CONNECTOR,
-    "mysql.connector.aio.connection": _Library(
-        False, _ask_connector, lambda library: library._socket._writer.transport.abort()
-    ),
+#: By the module of the connection's class: whether its calls block, how to send a statement, how to close the socket.
+_LIBRARIES: dict[str, tuple[bool, Callable[[Any, bytes], Calls], Callable[[Any], object]]] = {
+    "pymysql.connections": (True, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda it: it._force_close()),
+    "aiomysql.connection": (False, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda it: it.close()),
+    "asyncmy.connection": (False, partial(_ask_pymysql, ("_use_unicode", "_decoders")), lambda it: it.close()),
+    "mysql.connector.connection": (True, _ask_connector, lambda it: it.shutdown()),
+    "mysql.connector.connection_cext": (True, _ask_connector, lambda it: it.shutdown()),
+    "mysql.connector.aio.connection": (False, _ask_connector, lambda it: it._socket._writer.transport.abort()),
 }

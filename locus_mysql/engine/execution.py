@@ -208,7 +208,7 @@ class Execution:
                         if batch.statements:
                             results = yield from self._send(pool, batch, retry)
                         else:
-                            results = yield from without_statements(batch)
+                            results = yield from _without_statements(batch)
                     except DriverError as error:
                         if retry is None:
                             retry = Retry(
@@ -373,7 +373,7 @@ def _after_refusal(
             error = again
 
 
-def without_statements(batch: Batch) -> CommandGenerator[Results]:
+def _without_statements(batch: Batch) -> CommandGenerator[Results]:
     """Carry out a step that sends nothing."""
     if isinstance(batch, Pause):
         yield Sleep(batch.seconds)

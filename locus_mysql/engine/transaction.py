@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ..config import ConnectionOptions
 from ..dialect import Schema
@@ -30,11 +30,11 @@ from ..errors import ConfigError, LocusMySQLError, SchemaMismatch, TransactionLo
 from .bootstrap import DDLMode
 from .commands import CommandGenerator, Wait
 from .counters import Counters
-from .execution import Execution, without_statements
+from .execution import Execution
 from .failures import NO_TABLE, explain, may_pass
 from .operation import IN_TRANSACTION, Batch, Operation, Results, Undone
 from .pool import Pool
-from .retry import undone_by, unexpected
+from .retry import Retry, undone_by
 
 T = TypeVar("T")
 
@@ -69,16 +69,6 @@ _INSPECT = "SELECT VERSION(), @@version_comment, DATABASE(), @@SESSION.transacti
 _READS_NEWEST = {"READ-COMMITTED", "SERIALIZABLE"}
 
 
-class _Session(NamedTuple):
-    """The session of the connection, at the first call."""
-
-    version: str
-    comment: str
-    database: str | None
-    isolation: str
-    max_allowed_packet: int
-
-
 class TransactionExecution(Execution):
     """Runs operations in a program's transaction, one at a time; uses no pool, and creates no tables.
 
@@ -95,7 +85,7 @@ class TransactionExecution(Execution):
         super().__init__(config, counters)
         self._borrowed, self._forget = borrowed, forget
         self._lock = threading.Lock() if borrowed.blocks else asyncio.Lock()
-        self._session: _Session | None = None
+        self._isolation, self._limit_bytes = "", 0
         self._lost: TransactionLost | None = None
 
     def run(self, pool: Pool, operation: Operation[T], schema: Schema | None, ddl_mode: DDLMode) -> CommandGenerator[T]:
@@ -111,60 +101,48 @@ class TransactionExecution(Execution):
         try:
             self._forget()
             IN_TRANSACTION.set(True)
-            batch = next(operation)
-            while True:
-                try:
-                    results = yield from self._step(batch)
-                except Exception as error:
-                    batch = operation.throw(error)
-                else:
-                    batch = operation.send(results)
-        except StopIteration as done:
+            returned = yield from self._drive(pool, operation)
             if self._lost is not None:  # in a part whose failure the operation ignores
-                raise self._lost from None
-            returned: T = done.value
+                raise self._lost
             return returned
-        except Undone as undone:
-            raise unexpected(undone, self._config) from undone.__cause__
         finally:
-            operation.close()
             IN_TRANSACTION.set(False)
             self._lock.release()
 
-    def _step(self, batch: Batch) -> CommandGenerator[Results]:
-        if not batch.statements:
-            return (yield from without_statements(batch))
+    def _send(
+        self, pool: Pool, batch: Batch, retry: Retry | None = None, *, tested: bool = False, alone: bool = False
+    ) -> CommandGenerator[Results]:
+        """Send a batch once. Raises no `DriverError`, after which it would be repeated."""
         self._check_writable(batch)
+        writes = not batch.only_reads
         try:
-            session = self._session or (yield from self._inspect())
-            writes = not batch.only_reads
-            if writes and session.isolation not in _READS_NEWEST:
+            if not self._isolation:
+                yield from self._inspect()
+            if writes and self._isolation not in _READS_NEWEST:
                 raise ConfigError(
-                    f"Nothing was written: the isolation of the session is {session.isolation}, in which conditions of "
+                    f"Nothing was written: the isolation of the session is {self._isolation}, in which conditions of "
                     "writes would be checked on old rows. Before the transaction begins, SET SESSION TRANSACTION "
                     "ISOLATION LEVEL READ COMMITTED; with SQLAlchemy, create_engine(…, isolation_level="
                     "'READ COMMITTED')."
                 )
-            statements = packets(batch.statements, pipeline=False, limit_bytes=session.max_allowed_packet)
+            statements = packets(batch.statements, pipeline=False, limit_bytes=self._limit_bytes)
             return Results((yield from self._send_batch(statements, writes=writes)), batch)
         except DriverError as error:
             raise self._explained(error) from error
 
-    def _inspect(self) -> CommandGenerator[_Session]:
+    def _inspect(self) -> CommandGenerator[None]:
         """Check that statements of this package work in the session."""
-        found = yield from self._call(_INSPECT.encode())
-        self._session = session = _Session._make(found.rows[0])
-        variant = variant_of(f"{session.version} {session.comment}")
-        if variant is not None:
-            raise UnsupportedServer(f"The server is no MySQL ({session.version}): it takes no writes in a transaction.")
-        check_server_version(session.version)
-        if (session.database or "").casefold() != self._config.database.casefold():
-            self._session = None
+        (row,) = (yield from self._call(_INSPECT.encode())).rows
+        version, comment, database, isolation, limit_bytes = map(str, row)
+        if variant_of(f"{version} {comment}") is not None:
+            raise UnsupportedServer(f"Stores write in a transaction of your own on MySQL only, not on {version}.")
+        check_server_version(version)
+        if database.casefold() != self._config.database.casefold():
             raise ConfigError(
-                f"The connection's database is {session.database!r}, and that of the Database is "
-                f"{self._config.database!r}. Connect to that one, or make a Database for the other."
+                f"The database of the connection is {database}, and that of the Database is {self._config.database}. "
+                "Connect to that one, or make a Database for the other."
             )
-        return session
+        self._isolation, self._limit_bytes = isolation, int(limit_bytes)
 
     def _send_batch(self, statements: Sequence[bytes], *, writes: bool) -> CommandGenerator[list[Result]]:
         yield from self._call(_ENTER.encode())
@@ -236,11 +214,11 @@ class TransactionExecution(Execution):
 
     def _explained(self, error: DriverError) -> Undone | LocusMySQLError:
         """Return the exception to raise in the operation."""
+        if self._lost is not None:
+            return self._lost
         undone = undone_by(error)
         if undone is not None:
             return undone
-        if self._lost is not None:
-            return self._lost
         if isinstance(error, ConnectionLost):
             self._borrowed.drop()
             return self._end(f"The connection was dropped. {error}")

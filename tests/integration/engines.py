@@ -77,7 +77,6 @@ LEFT_OUT = {
     r"families/test_migrating|test_changes_by_hand|test_health_names_a_missing": (
         "They upgrade or alter MySQL's tables; `migrate` is refused there."
     ),
-    r"engine/test_transaction": "Stores take no part in a program's own transaction there.",
     r"memu/test_growth|test_the_tables_are_those_of_memu": "They read MySQL's counters, or the types of columns.",
 }
 

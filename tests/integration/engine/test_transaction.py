@@ -44,8 +44,8 @@ from locus_mysql.errors import (
 from ...either_side import AnyStore
 from ...waiting import until
 from ..conftest import MakeConfig
+from ..contract.samples import SAMPLES
 from ..engines import LOCK_WAITS
-from .every_store import EVERY_STORE, working
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -237,19 +237,23 @@ async def test_all_stores_take_part_in_one_transaction(place: Place, library: st
     await lent.sql(HOSTILE[0])
     await lent.commit()
     ours = place.database.using(lent.given)
-    makers = [make for make in EVERY_STORE if make is not working]
-    committed = {make: make(place.database, True) for make in makers}
-    for steps in committed.values():
-        await steps.write(0)
-    within = {make: make(ours, lent.awaited) for make in makers}
-    for ending, expected in ((lent.rollback, [0]), (lent.commit, [0, 1, 2])):
-        for steps in within.values():
-            await steps.write(1)
-            await steps.write(2)
-            assert await steps.read() == [0, 1, 2]
-        assert {make: await steps.read() for make, steps in committed.items()} == {make: [0] for make in makers}
-        await ending()
-        assert {make: await steps.read() for make, steps in committed.items()} == dict.fromkeys(makers, expected)
+    samples = [sample for sample in SAMPLES.values() if sample.family != "working"]
+    outside = {sample: sample.open(place.database, "async") for sample in samples}
+    within = {sample: sample.open(ours, "async" if lent.awaited else "sync") for sample in samples}
+
+    async def committed() -> list[list[int]]:
+        return [await sample.steps(store, "t") for sample, store in outside.items()]
+
+    for sample, store in outside.items():
+        await sample.write(store, "t", 0)
+    for end, expected in ((lent.rollback, [0]), (lent.commit, [0, 1, 2])):
+        for sample, store in within.items():
+            await sample.write(store, "t", 1)
+            await sample.write(store, "t", 2)
+            assert await sample.steps(store, "t") == [0, 1, 2]
+        assert await committed() == [[0]] * len(samples)
+        await end()
+        assert await committed() == [expected] * len(samples)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -419,7 +423,7 @@ async def test_what_cannot_hold_is_refused(place: Place, make_config: MakeConfig
     with pytest.raises(ConfigError, match=r"builtins.str is no connection"):
         db.using("mysql://user@host/app")
     await lent.sql("USE mysql")
-    with pytest.raises(ConfigError, match="The connection's database is 'mysql'"):
+    with pytest.raises(ConfigError, match="The database of the connection is mysql"):
         blocking(db.using(lent.given)).load("t")
     await lent.sql(f"USE {db.config.database}")
     await lent.sql("START TRANSACTION")

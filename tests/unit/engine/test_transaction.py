@@ -15,7 +15,7 @@ from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import SyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.engine.transaction import TransactionExecution
-from locus_mysql.errors import LocusMySQLError, TransactionLost, Unavailable
+from locus_mysql.errors import LocusMySQLError, TransactionLost, Unavailable, UnsupportedServer
 
 WRITE = Batch((Statement("INSERT INTO t VALUES (1)"), Statement("UPDATE t SET a = 2")))
 
@@ -33,7 +33,8 @@ class Scripted:
 
     blocks = True
 
-    def __init__(self, *errors: tuple[str, ServerError]) -> None:
+    def __init__(self, *errors: tuple[str, ServerError], version: tuple[str, str] = ("9.7.0", "MySQL")) -> None:
+        self._version = version
         self._errors = list(errors)
         self.sent: list[str] = []
         self.dropped = False
@@ -50,7 +51,7 @@ class Scripted:
         self.sent.append(text.split()[0])
         if self._errors and text.startswith(self._errors[0][0]):
             raise self._errors.pop(0)[1]
-        row = ("9.7.0", "MySQL", "app", "READ-COMMITTED", 1 << 20)
+        row = (*self._version, "app", "READ-COMMITTED", 1 << 20)
         return Result([row], columns=len(row)) if text.startswith("SELECT VERSION") else Result()
 
 
@@ -95,6 +96,14 @@ def test_a_connection_is_dropped_if_it_would_be_left_changed(errors: list[tuple[
     with pytest.raises(TransactionLost):
         run(scripted, write())
     assert scripted.dropped
+
+
+@pytest.mark.parametrize("version", [("5.7.25", "OceanBase_CE 4.3.5.3"), ("11.4.2-MariaDB", ""), ("8.0.16", "MySQL")])
+def test_other_servers_are_refused(version: tuple[str, str]) -> None:
+    scripted = Scripted(version=version)
+    with pytest.raises(UnsupportedServer):
+        run(scripted, write())
+    assert scripted.sent == ["SELECT"]
 
 
 def test_the_loss_of_the_transaction_is_raised_though_the_operation_ignores_it() -> None:
