@@ -76,14 +76,14 @@ class TransactionExecution(Execution):
         config: The options.
         counters: The counters.
         borrowed: The program's connection.
-        forget: Clears the caches. Called before each operation, since the program may have undone what they hold.
+        empty_caches: Called before each operation, since the program may have undone what they hold.
     """
 
     def __init__(
-        self, config: ConnectionOptions, counters: Counters, borrowed: Borrowed, forget: Callable[[], None]
+        self, config: ConnectionOptions, counters: Counters, borrowed: Borrowed, empty_caches: Callable[[], None]
     ) -> None:
         super().__init__(config, counters)
-        self._borrowed, self._forget = borrowed, forget
+        self._borrowed, self._empty_caches = borrowed, empty_caches
         self._lock = threading.Lock() if borrowed.blocks else asyncio.Lock()
         self._isolation, self._limit_bytes = "", 0
         self._lost: TransactionLost | None = None
@@ -99,7 +99,7 @@ class TransactionExecution(Execution):
         yield Wait(self._lock.acquire)
         self._lost = None
         try:
-            self._forget()
+            self._empty_caches()
             IN_TRANSACTION.set(True)
             returned = yield from self._drive(pool, operation)
             if self._lost is not None:  # in a part whose failure the operation ignores
