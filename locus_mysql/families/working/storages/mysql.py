@@ -17,7 +17,7 @@ from ....dialect.statement import Param, Query, Statement
 from ....drivers.registry import find_driver
 from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, one_in
-from ....errors import CorruptCheckpoint, LocusMySQLError
+from ....errors import ConfigError, CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
@@ -385,6 +385,11 @@ class MySQLStorage(TwoSided):
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
         find_driver(self.config.driver)  # a missing library is reported now, not at the first call
+        if self.database.in_transaction:
+            raise ConfigError(
+                "Working memory writes in transactions of its own, and repeats them: give it the Database itself, not "
+                "one in using(connection). A state that belongs to your transaction can be saved in a CheckpointStore."
+            )
         self._operations = WorkingOperations(self.config)
         key = "locks of sessions", self.config.table_prefix
         super().__init__(self._operations, self.database.cache(key, SessionLocks))
