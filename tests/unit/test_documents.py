@@ -170,9 +170,7 @@ def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
 @pytest.mark.parametrize("name", ["TranscriptStore", "SyncTranscriptStore"])
 def test_the_table_of_methods_of_transcripts_is_the_store(name: str) -> None:
     found = {
-        code(method.strip())
-        for _, cell in rows(section("Methods", "docs/agent-sdks.md"))
-        for method in cell.split(",")
+        code(method.strip()) for _, cell in rows(section("Methods", "docs/agent-sdks.md")) for method in cell.split(",")
     }
     assert found == public(getattr(locus_mysql.transcripts, name)) - {"config", "close", "database", "tenant_scope"}
 
