@@ -23,7 +23,7 @@ from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
 from locus_mysql.runtime.arguments import check_text
 from locus_mysql.runtime.database import Database, share
 from locus_mysql.runtime.sealing import Sealing
-from locus_mysql.runtime.stores import AsyncStore, SyncStore, awaited, blocking
+from locus_mysql.runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
 
 # families/toys/statements/tables.py
 
@@ -232,16 +232,11 @@ class ToyBox(AsyncStore[ToyOperations]):
         database, config, owned = share(where, {})
         super().__init__(ToyOperations(config), database, owned=owned)
 
-    @awaited(ToyOperations.put)
-    def put(self) -> None: ...
-    @awaited(ToyOperations.wheels)
-    def wheels(self) -> None: ...
-    @awaited(ToyOperations.find)
-    def find(self) -> None: ...
-    @awaited(ToyOperations.page)
-    def page(self) -> None: ...
-    @awaited(ToyOperations.remove)
-    def remove(self) -> None: ...
+    put = awaited_method(ToyOperations.put)
+    wheels = awaited_method(ToyOperations.wheels)
+    find = awaited_method(ToyOperations.find)
+    page = awaited_method(ToyOperations.page)
+    remove = awaited_method(ToyOperations.remove)
 
 
 class SyncToyBox(SyncStore[ToyOperations]):
@@ -251,16 +246,11 @@ class SyncToyBox(SyncStore[ToyOperations]):
         database, config, owned = share(where, {})
         super().__init__(ToyOperations(config), database, owned=owned)
 
-    @blocking(ToyOperations.put)
-    def put(self) -> None: ...
-    @blocking(ToyOperations.wheels)
-    def wheels(self) -> None: ...
-    @blocking(ToyOperations.find)
-    def find(self) -> None: ...
-    @blocking(ToyOperations.page)
-    def page(self) -> None: ...
-    @blocking(ToyOperations.remove)
-    def remove(self) -> None: ...
+    put = blocking_method(ToyOperations.put)
+    wheels = blocking_method(ToyOperations.wheels)
+    find = blocking_method(ToyOperations.find)
+    page = blocking_method(ToyOperations.page)
+    remove = blocking_method(ToyOperations.remove)
 
 
 # families/toys/maintenance.py
