@@ -194,10 +194,10 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     assert not any(issubclass(error, errors.SetupError) for error in order[23:])
 
 
-def numbers(cell: str) -> set[int]:
+def numbers(cell: str) -> frozenset[int]:
     """Return the numbers of a cell or a sentence, with those between the ends of a range."""
     ends = [(int(first), int(last or first)) for first, last in re.findall(r"(\d+)(?:\u2013(\d+))?", cell)]
-    return {number for first, last in ends for number in range(first, last + 1)}
+    return frozenset(number for first, last in ends for number in range(first, last + 1))
 
 
 def test_the_table_of_the_servers_errors_is_the_code() -> None:
