@@ -72,7 +72,7 @@ NO_SEVERAL_STATEMENTS = 4501
 
 
 class ErrorClass(NamedTuple):
-    """Errors of the server that mean the same for the caller. The table in docs/errors.md lists them.
+    """Errors of the server that mean the same for the caller. The table in docs/troubleshooting.md lists them.
 
     Args:
         name: The first column of that table.
