@@ -1,61 +1,11 @@
-"""Checks of whole sessions: task state and notes, sizes, ids, calls of several commands, and their end."""
+"""Checks of whole sessions: their ids, their sizes, and restoring what does not exist."""
 
 from __future__ import annotations
 
-from locus_mysql.errors import InvalidInput
+from locus_mysql.errors import NotFound
 from locus_mysql.families.working import calls
 
 from .checks import Script, Sessions, equal, true, variable
-from .hostile import HOSTILE_VALUES
-
-
-def the_task_state_is_replaced_and_removed(sessions: Sessions) -> Script[None]:
-    """The task state is not a variable."""
-    session = sessions.new()
-    for value in HOSTILE_VALUES:
-        yield from session.do(calls.WriteTask(value))
-        yield from session.gives(calls.ReadTask(), value)
-    yield from session.gives(calls.ReadAll(), {})
-    yield from session.do(calls.WriteTask(None))
-    yield from session.gives(calls.ReadTask(), None)
-    equal((yield from session.do(calls.Measure())).bytes, 0, "the bytes of a task state that was removed")
-
-
-def notes_stay_in_order(sessions: Sessions) -> Script[None]:
-    """They are returned oldest first, or only the last ones."""
-    session = sessions.new()
-    for value in HOSTILE_VALUES:
-        yield from session.do(calls.Append(value))
-    notes = list(HOSTILE_VALUES)
-    yield from session.gives(calls.ReadNotes(), notes)
-    for last in (0, 1, 2, len(notes), len(notes) + 1):
-        yield from session.gives(calls.ReadNotes(last), notes[max(0, len(notes) - last) :])
-    yield from session.gives(calls.ClearNotes(), len(notes))
-    yield from session.gives(calls.ClearNotes(), 0)
-    yield from session.gives(calls.ReadNotes(), [])
-    yield from session.do(calls.Append(b'"again"'))
-    yield from session.gives(calls.ReadNotes(), [b'"again"'])
-
-
-def bytes_are_counted(sessions: Sessions) -> Script[None]:
-    """Counted are keys and JSON, as UTF-8."""
-    session = sessions.new()
-    yield from session.do(calls.Write((variable("é🙂", b"12345"), variable("b", b"1"))))
-    yield from session.gives(calls.Measure(), calls.Measured(2, 13, 0, 0, None))
-    yield from session.do(calls.Write((variable("b", b'"longer"'),)))
-    equal((yield from session.do(calls.Measure())).bytes, 20, "the bytes when a variable grew")
-    yield from session.do(calls.Increment("é🙂", 99_999 - 12_345 + 1))
-    equal((yield from session.do(calls.Measure())).bytes, 21, "the bytes when a number got a digit more")
-    yield from session.do(calls.WriteTask(b"{}"))
-    yield from session.do(calls.WriteTask(b'{"a":1}'))
-    for _ in range(3):
-        yield from session.do(calls.Append('"é"'.encode()))
-    yield from session.do(calls.CreateCheckpoint("c"))
-    yield from session.gives(calls.Measure(), calls.Measured(2, 21 + 7 + 12, 3, 1, None))
-    yield from session.do(calls.Remove(("b",)))
-    yield from session.do(calls.ClearNotes())
-    yield from session.do(calls.CompareAndSet(variable("é🙂", b"7"), b"100000"))
-    yield from session.gives(calls.Measure(), calls.Measured(1, 7 + 7, 0, 1, None))
 
 
 def sessions_with_different_ids_are_separate(sessions: Sessions) -> Script[None]:
@@ -108,132 +58,58 @@ def sessions_with_long_ids_are_separate(sessions: Sessions) -> Script[None]:
         equal(found, {"mine": calls.Found(f'"{tail}"'.encode(), None)}, "what a session with a long id holds")
 
 
-def commands_are_carried_out_in_order(sessions: Sessions) -> Script[None]:
-    """Each command sees the effects of those before it."""
-    session = sessions.new()
-    reply = yield from session.ask(
-        calls.Increment("n", 1),
-        calls.Read(("n",)),
-        calls.Increment("n", 1),
-        calls.Append(b"1"),
-        calls.Write((variable("a"),)),
-        calls.Remove(("n", "x")),
-        calls.ListKeys("*"),
-        calls.Append(b"2"),
-        calls.ReadNotes(),
-        calls.WriteTask(b"{}"),
-        calls.ReadTask(),
-        calls.CompareAndSet(variable("a", b"2"), b"1"),
-        calls.CreateCheckpoint("c"),
-        calls.Clear(),
-        calls.RestoreCheckpoint("c", "undo"),
-        calls.ReadAll(),
-        calls.Measure(),
-        calls.DeleteCheckpoint("undo"),
-    )
+def as_many_variables_are_evicted_as_needed(sessions: Sessions) -> Script[None]:
+    """This holds for bytes, and for a task state or a note."""
+    session = sessions.new(session_bytes=60, on_full="evict")
+    for key in "abcdef":
+        yield from session.do(calls.Write((variable(key, b"1" * 9),)))
     equal(
-        reply.results,
-        (
-            *(
-                1,
-                {"n": calls.Found(b"1", None)},
-                2,
-                None,
-                None,
-                1,
-                ["a"],
-                None,
-                [b"1", b"2"],
-                None,
-                b"{}",
-                True,
-                None,
-                1,
-                None,
-            ),
-            *({"a": calls.Found(b"2", None)}, calls.Measured(1, 6, 2, 2, None), True),
-        ),
-        "what commands of one call see of each other",
+        (yield from session.ask(calls.Write((variable("g", b"1" * 24),)))).evicted, 3, "how many had to go for 25 bytes"
+    )
+    yield from session.gives(calls.ListKeys("*"), ["d", "e", "f", "g"])
+    equal((yield from session.ask(calls.Append(b"1" * 6))).evicted, 1, "how many had to go for a note")
+    equal((yield from session.ask(calls.WriteTask(b"1" * 10))).evicted, 1, "how many had to go for a task state")
+    equal((yield from session.ask(calls.Append(b"1"))).evicted, 0, "the number of evicted entries while all fitted")
+    yield from session.gives(calls.ListKeys("*"), ["f", "g"])
+    yield from session.do(calls.Write((variable("n", b"9"),)))
+    yield from session.ask(calls.Touch(), used=("f", "g"))
+    yield from session.do(calls.Write((variable("n", b"9" * 6),)))
+    equal((yield from session.do(calls.Measure())).bytes, 59, "the bytes")
+    reply = yield from session.ask(calls.Increment("n", 1))
+    equal(
+        (reply.evicted, (yield from session.do(calls.Measure())).bytes),
+        (0, 60),
+        "an increment that needs one byte more",
     )
 
 
-def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script[None]:
-    """A refused command undoes those before it."""
+def restoring_a_missing_checkpoint_is_refused(sessions: Sessions) -> Script[None]:
+    """The error names the checkpoint."""
     session = sessions.new()
+    yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"))
+    equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a missing session")
+    yield from session.ask(calls.Append(b"1"), calls.CreateCheckpoint("c"))
+    error = yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"))
+    true("'absent'" in str(error), f"the refusal names the checkpoint: {error}")
+
+
+def a_checkpoint_keeps_the_notes_that_its_own_call_clears(sessions: Sessions) -> Script[None]:
+    """A replay after an outage makes such calls."""
+    session = sessions.new()
+    yield from session.do(calls.Append(b"1"))
     yield from session.ask(
-        calls.Write((variable("a"), variable("text", b'"x"'))),
-        calls.Append(b"1"),
-        calls.WriteTask(b"{}"),
-        calls.CreateCheckpoint("c"),
+        *(calls.CreateCheckpoint("c"), calls.ClearNotes(), calls.Append(b"2"), calls.CreateCheckpoint("d")),
+        *(calls.ClearNotes(), calls.Append(b"3")),
     )
-    looks = (
-        calls.ReadAll(),
-        calls.ReadNotes(),
-        calls.ReadTask(),
-        calls.ListCheckpoints(),
-        calls.Measure(),
-    )
-    before = yield from session.ask(*looks)
-    yield from session.refused(
-        InvalidInput,
-        calls.Write((variable("a", b"2"), variable("b"))),
-        calls.Remove(("text",)),
-        calls.Append(b"2"),
-        calls.WriteTask(None),
-        calls.CreateCheckpoint("d"),
-        calls.DeleteCheckpoint("c"),
-        calls.ClearNotes(),
-        calls.Increment("n", 1),
-        calls.Touch(3_600_000_000),
-        calls.Write((variable("text", b'"y"'),)),
-        calls.Increment("text", 1),
-    )
-    equal((yield from session.ask(*looks)), before, "a session after a call of which the last command was refused")
-    yield from session.refused(
-        InvalidInput, calls.Clear(), calls.RestoreCheckpoint("c", "undo"), calls.CreateCheckpoint("c")
-    )
-    equal((yield from session.ask(*looks)), before, "a session after a call whose checkpoint was there")
-    yield from session.gives(calls.CompareAndSet(variable("text"), b'"x"'), True)
-    new = sessions.new()
-    yield from new.refused(InvalidInput, calls.Write((variable("a", b'"x"'),)), calls.Increment("a", 1))
-    equal(
-        (yield from new.ask(calls.Measure())),
-        calls.Reply((calls.Measured(),)),
-        "a session whose first call was refused",
-    )
-
-
-def ended_sessions_have_no_content(sessions: Sessions) -> Script[None]:
-    """A session that is created again is empty."""
-    session = sessions.new()
-    yield from session.ask(
-        calls.Write((variable("a"),)), calls.Append(b"1"), calls.WriteTask(b"{}"), calls.CreateCheckpoint("c")
-    )
-    stamp = (yield from session.ask(calls.Measure())).stamp
-    equal((yield from session.ask(calls.End())), calls.Reply((True,)), "the reply to End")
-    reply = yield from session.ask(
-        calls.ReadAll(), calls.ReadNotes(), calls.ReadTask(), calls.ListCheckpoints(), calls.Measure()
-    )
-    equal(
-        reply,
-        calls.Reply(({}, [], None, [], calls.Measured())),
-        "the content of a session that was ended",
-    )
-    equal((yield from session.ask(calls.End())), calls.Reply((False,)), "the reply to a second End")
-    reply = yield from session.ask(
-        calls.Append(b"2"), calls.ReadNotes(), calls.ReadAll(), calls.ListCheckpoints(), calls.ReadTask()
-    )
-    equal(reply.results[1:], ([b"2"], {}, [], None), "the content of a session that was created again")
-    true(reply.stamp > stamp, "the stamp rose when a session was created again")
+    for checkpoint_id, note in (("c", b"1"), ("d", b"2")):
+        yield from session.do(calls.RestoreCheckpoint(checkpoint_id, f"before {checkpoint_id}"))
+        yield from session.gives(calls.ReadNotes(), [note])
 
 
 CHECKS = (
-    the_task_state_is_replaced_and_removed,
-    notes_stay_in_order,
-    bytes_are_counted,
+    a_checkpoint_keeps_the_notes_that_its_own_call_clears,
+    as_many_variables_are_evicted_as_needed,
+    restoring_a_missing_checkpoint_is_refused,
     sessions_with_different_ids_are_separate,
     sessions_with_long_ids_are_separate,
-    commands_are_carried_out_in_order,
-    all_commands_of_a_call_are_carried_out_or_none,
-    ended_sessions_have_no_content,
 )

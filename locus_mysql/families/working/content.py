@@ -181,7 +181,9 @@ class Changes(NamedTuple):
         uses: The stamps of the last uses of variables that are otherwise unchanged.
         keep: Entries whose present rows are copied to the history, with the stamp up to which they are valid there.
         history: Entries that are only written to the history, likewise.
-        clears_notes: Whether all notes are removed first; those up to the stamp `Head.kept` are copied to the history.
+        clears_notes: Whether all notes are removed first.
+        kept_notes: The notes up to this stamp, of the newest checkpoint before they are removed, are copied to the
+            history first.
         created: New checkpoints.
         removed: The ids of deleted checkpoints.
     """
@@ -192,6 +194,7 @@ class Changes(NamedTuple):
     keep: list[tuple[int, str, int]]
     history: list[tuple[int, str, Entry, int]]
     clears_notes: bool
+    kept_notes: int
     created: list[StoredCheckpoint]
     removed: list[str]
 

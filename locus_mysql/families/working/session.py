@@ -74,6 +74,7 @@ class Work(View):
         #: Present rows, and entries of this call, to copy to the history; see `Changes`.
         self._keep: list[tuple[int, str, int]] = []
         self._history: list[tuple[int, str, Entry, int]] = []
+        self._kept_notes = 0
         self._at_us = 0  # when a replayed command was made
         self.reply = calls.Reply(())
 
@@ -138,7 +139,7 @@ class Work(View):
 
     def changes(self) -> Changes:
         """Return what a storage has to write, apart from the head."""
-        changes = Changes([], [], [], self._keep, self._history, self.clears_notes, [], [])
+        changes = Changes([], [], [], self._keep, self._history, self.clears_notes, self._kept_notes, [], [])
         if self.checkpoints is not self.session.checkpoints:
             known = {one.info.checkpoint_id: one for one in self.session.checkpoints}
             changes.created.extend(one for one in self.checkpoints if known.get(one.info.checkpoint_id) is not one)
@@ -318,6 +319,8 @@ class Work(View):
         else:
             for name in self.changed[NOTE]:
                 self._retain(NOTE, name)
+            if not self.clears_notes:
+                self._kept_notes = self.head.kept
             self.clears_notes = True
             self.changed[NOTE].clear()
             self.head.size_bytes -= self.head.notes_bytes

@@ -20,7 +20,7 @@ from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.group_commit import MAX_WRITES
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
-from locus_mysql.errors import PoolTimeout, Unavailable
+from locus_mysql.errors import PoolTimeout
 
 from ..conftest import EACH_WAY, EVERY_SIDE, MakeConfig
 from ..connecting import connect
@@ -31,12 +31,6 @@ RunSQL = Callable[..., tuple[Any, ...]]
 SOON_S = 30.0
 
 GUARD = Statement("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
-
-
-def sleeps(run_sql: RunSQL, database: str, seconds: int) -> list[int]:
-    """Return the sessions that execute ``SLEEP(seconds)``."""
-    sql = "SELECT id FROM performance_schema.processlist WHERE db = %s AND state = 'User sleep' AND info LIKE %s"
-    return [number for (number,) in run_sql(sql, database, f"%SLEEP({seconds})%")]
 
 
 class Crowd:
@@ -206,33 +200,6 @@ def test_each_call_keeps_its_outcome(side: str, crowd: Callable[..., Crowd], row
     assert outcomes[:4] + outcomes[5:] == ["a", "Duplicate", "b", "Outdated", "d"]
     assert "no_table" in str(outcomes[4])
     assert rows() == ["a", "b", "d", "taken"]
-
-
-@pytest.mark.parametrize("side", EACH_WAY)
-def test_two_calls_for_the_same_row_have_different_outcomes(
-    side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
-) -> None:
-    many = crowd(side)
-    begun = many.behind(sleeping(0.5), *(catching(write(key)) for key in ("b", "a", "b", "c")))
-    assert [one.result(SOON_S) for one in begun[1:]] == ["b", "a", "Duplicate", "c"]
-    assert rows() == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("side", EACH_WAY)
-def test_a_killed_write_is_not_committed_later_and_the_others_are_carried_out(
-    side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]], run_sql: RunSQL, database: str
-) -> None:
-    many = crowd(side, retry_deadline_s=0)
-    pause = Statement("SELECT k FROM rows_written WHERE SLEEP(30)")
-    begun = many.behind(sleeping(0.5), write("a"), write("b", pause), write("c"))
-    many.wait_until(lambda: bool(sleeps(run_sql, database, 30)))
-    for number in sleeps(run_sql, database, 30):
-        run_sql(f"KILL QUERY {number}")
-    with pytest.raises(Unavailable):
-        begun[2].result(SOON_S)
-    assert [begun[1].result(SOON_S), begun[3].result(SOON_S)] == ["a", "c"]
-    assert many.run(write("next")) == "next"
-    assert rows() == ["a", "c", "next"]
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])

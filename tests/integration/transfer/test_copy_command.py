@@ -166,22 +166,6 @@ def test_a_copy_that_is_killed_again_and_again_loses_and_doubles_nothing(folder:
 
 @pytest.mark.slow
 @pytest.mark.kept_tables("agents")
-def test_copies_that_run_side_by_side_double_nothing(folder: Path, config: MySQLConfig) -> None:
-    command = [sys.executable, "-c", KILLED, "never", "0", "copy", "--from", f"file:{folder}", "--to", "mysql"]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
-    try:
-        for process in processes:
-            _, reported = process.communicate(timeout=DEADLINE_S)
-            assert process.returncode == 0, reported
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
-    same_as(folder, config)
-
-
-@pytest.mark.slow
-@pytest.mark.kept_tables("agents")
 async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_copy(
     config: MySQLConfig, tmp_path: Path
 ) -> None:

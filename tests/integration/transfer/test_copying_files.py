@@ -136,24 +136,6 @@ async def test_a_dry_run_writes_nothing_and_makes_nothing(
         assert run_sql(f"SHOW TABLES FROM {config.database} LIKE 'none%%'") == ()
 
 
-async def test_between_our_tables_branches_times_and_provisional_saves_stay(
-    config: MySQLConfig, make_config: MakeConfig
-) -> None:
-    acme = make_config(tenant="acme")
-    async with MySQLCheckpointer(config) as source, MySQLCheckpointer(acme) as target:
-        states = conversation(6)
-        await save_all(source, "t", states)
-        earlier = await source.load("t", "cp-2")
-        await source.save(earlier.with_message(Message.user("another way")), "t", "branch")
-        await source.delete("t", "cp-4")
-        report = await copy_threads(source, target, verify=True)
-        assert report.complete
-        assert report.copied == report.verified >= 7  # the thread, its checkpoints, and a row that others build on
-        assert await kept(acme, "t") == await kept(config, "t")
-        assert (await kept(acme, "t"))[-1][1] == "cp-2"
-        assert await contents(target, "t") == await contents(source, "t")
-
-
 async def test_only_the_newest_are_copied_where_only_those_are_kept(
     files: FileCheckpointer, make_config: MakeConfig
 ) -> None:

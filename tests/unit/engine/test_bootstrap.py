@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.schema import NeededColumn, NeededIndex, Schema, Table
 from locus_mysql.drivers.interface import Result
-from locus_mysql.engine.bootstrap import DDLMode, ensure_schema, has_tables
+from locus_mysql.engine.bootstrap import DDLMode, ensure_schema
 from locus_mysql.engine.operation import Results
 from locus_mysql.errors import NewerLayout, OlderLayout, SchemaMismatch
 
@@ -57,34 +57,6 @@ def there(comment: str = OURS, indexes: str | None = "PRIMARY,words") -> list[tu
 
 
 COLUMNS = [("one", "a", "int"), ("ONE", "VECTOR", "blob"), ("two", "b", "int")]
-MAKES = ["CREATE TABLE IF NOT EXISTS `One`", "CREATE TABLE IF NOT EXISTS `two`"]
-
-
-def test_the_comment_is_that_of_the_tables() -> None:
-    assert PLAIN.comment == OURS
-    assert set(get_args(DDLMode)) == {"create", "validate", "off"}
-
-
-def test_no_statement_is_sent_where_others_manage_the_tables() -> None:
-    assert run(NEEDY, "off") == []
-
-
-def test_existing_tables_are_only_checked() -> None:
-    assert run(PLAIN, "create", there(indexes=None)) == ["SELECT"]
-    assert run(NEEDY, "create", there(), COLUMNS) == ["SELECT", "SELECT"]
-    assert run(NEEDY, "validate", there(), COLUMNS) == ["SELECT"] * 4
-    with pytest.raises(SchemaMismatch, match=r"Column 'b' of table 'two' has type blob; it should be int\."):
-        run(NEEDY, "validate", there(), [*COLUMNS[:2], ("two", "b", "blob")])
-
-
-@pytest.mark.parametrize("found", [[], there()[:1], there()[1:]])
-def test_missing_tables_are_created_if_the_mode_allows_it(found: list[tuple[Any, ...]]) -> None:
-    assert run(PLAIN, "create", found) == ["SELECT", *MAKES]
-    assert run(NEEDY, "create", found, COLUMNS) == ["SELECT", *MAKES, "SELECT"]
-    with pytest.raises(SchemaMismatch, match="'app' has no table ") as caught:
-        run(PLAIN, "validate", found, COLUMNS)
-    assert ("'One'" in str(caught.value)) is (found != there()[:1])
-    assert ("'two'" in str(caught.value)) is (found != there()[1:])
 
 
 @pytest.mark.parametrize(
@@ -111,23 +83,3 @@ def test_tables_with_another_comment_are_left_alone(
 
 def test_tables_of_a_newer_version_that_can_still_be_used_are_used() -> None:
     assert run(PLAIN, "create", there("locus-mysql: agents layout 5, usable from 3")) == ["SELECT"]
-
-
-def test_the_error_of_a_missing_index_or_column_has_advice() -> None:
-    for indexes in ("PRIMARY", "", None, "words_2"):
-        with pytest.raises(SchemaMismatch, match=r"'two' was made without index 'words'\. Make it\."):
-            run(NEEDY, "create", there(indexes=indexes))
-    for columns in ([], [("one", "a", "int")], [("two", "vector", "blob")]):
-        with pytest.raises(SchemaMismatch, match=r"'One' has no column 'Vector'\. Add it\."):
-            run(NEEDY, "create", there(), columns)
-        with pytest.raises(SchemaMismatch, match="'Vector'"):  # a process that needs none may have made the table
-            run(NEEDY, "create", [], columns)
-
-
-@pytest.mark.parametrize(("rows", "found"), [((), False), ((("One", OURS, ""),), True)])
-def test_existing_tables_are_detected(rows: Any, found: bool) -> None:
-    operation = has_tables(PLAIN)
-    batch = next(operation)
-    with pytest.raises(StopIteration) as ended:
-        operation.send(Results([Result(rows)], batch))
-    assert ended.value.value is found

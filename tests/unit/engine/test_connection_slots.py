@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 from weakref import ref
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.engine.connection_slots import AwaitedSlots, Slot, pool_timeout
-from locus_mysql.engine.loops import run_awaited, run_blocking
-from locus_mysql.engine.pool import Pool
-from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
 
 from ...growth import assert_linear
-from . import scripted
-
-
-def pool_of(size: int, side: Side) -> tuple[Pool, Any]:
-    """Return a pool of this size, and its driver."""
-    config, driver = MySQLConfig(host="a", pool_size=size, pool_timeout_s=600), scripted.Driver()
-    return Pool(config, side, scripted.Servers(config, driver)), driver
 
 
 def test_the_error_of_a_full_pool_names_the_options_to_raise() -> None:
@@ -29,45 +16,6 @@ def test_the_error_of_a_full_pool_names_the_options_to_raise() -> None:
     assert isinstance(error, TimeoutError)
     for words in ("All 3 connections", "0.5 s", "pool_size", "pool_timeout_s", "max_connections"):
         assert words in str(error)
-
-
-def test_threads_wait_for_a_slot_and_every_one_gets_it() -> None:
-    pool, driver = pool_of(2, BlockingSide())
-    counting = threading.Lock()
-    numbers: list[int] = []
-    lent: list[object] = []
-
-    def lend() -> None:
-        for _ in range(25):
-            connection = run_blocking(scripted.borrow(pool))
-            with counting:
-                lent.append(connection)
-                numbers.append(len(lent))
-            with counting:
-                lent.remove(connection)
-            run_blocking(scripted.give_back(pool, connection))
-
-    with ThreadPoolExecutor(12) as threads:
-        for done in [threads.submit(lend) for _ in range(12)]:
-            done.result(timeout=60)
-    assert len(numbers) == 12 * 25
-    assert max(numbers) <= 2
-    assert len(driver.opened) <= 2
-    assert (pool.state().in_use, pool.state().waiting) == (0, 0)
-
-
-async def test_a_slot_goes_to_the_next_task_if_the_notified_one_is_cancelled() -> None:
-    pool, _ = pool_of(1, AwaitedSide())
-    connection = await run_awaited(scripted.borrow(pool))
-    first, second = (asyncio.create_task(run_awaited(scripted.borrow(pool))) for _ in range(2))
-    await asyncio.sleep(0)
-    assert pool.state().waiting == 2
-    await run_awaited(scripted.give_back(pool, connection))
-    first.cancel()  # the slot was given to it, but it has not run since
-    assert await asyncio.wait_for(second, 60) is connection
-    assert first.cancelled()
-    await run_awaited(scripted.give_back(pool, connection))
-    assert (pool.state().in_use, pool.state().waiting) == (0, 0)
 
 
 def test_the_work_of_a_waiting_task_does_not_grow_with_the_number_of_those_that_wait() -> None:

@@ -24,7 +24,7 @@ from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.group_commit import BEGIN, COMMIT, ROLLBACK
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
-from locus_mysql.errors import PrivilegeMissing, ReadOnlyServer, SchemaMismatch, SetupError, Unavailable
+from locus_mysql.errors import PrivilegeMissing, SchemaMismatch, SetupError, Unavailable
 
 from .scripted import Driver, result_of
 
@@ -86,21 +86,6 @@ def once(batch: Batch) -> Operation[Any]:
 
 
 @BOTH
-async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool) -> None:
-    engine = Engine(awaited)
-    results = await engine.run(once(PAIR))
-    assert engine.sent == [SENT]
-    assert len(results) == 2
-    assert results.of(SELECT).rows == ((7,),)
-    assert (results.earlier_attempt, results.fate_unknown) == (None, False)
-    assert len(await engine.run(once(Batch.of(SELECT)))) == 1
-    assert len(await engine.run(once(Batch((INSERT, SELECT), atomic=False)))) == 2
-    assert engine.sent[1:] == [(SELECT,), (INSERT, SELECT)]
-    assert engine.counters.opened == 1
-    assert engine.counters.retries == 0
-
-
-@BOTH
 async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(awaited: bool) -> None:
     engine = Engine(awaited, INSERT=[DUPLICATE, DUPLICATE, DUPLICATE])
 
@@ -141,26 +126,6 @@ async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(awai
     with pytest.raises(SetupError, match="1062"):
         await engine.run(once(PAIR))
     assert engine.sent == [SENT]
-
-
-@pytest.mark.parametrize("carried_out", [True, False])
-@BOTH
-async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out(
-    awaited: bool, carried_out: bool
-) -> None:
-    rows = [Result(((3, "row"),))] if carried_out else [Result()]
-    engine = Engine(awaited, INSERT=[LOST])
-    of = engine.of
-    engine.of = lambda endpoint, one: rows[0] if one == FIND_OUTCOME else of(endpoint, one)  # type: ignore[method-assign]
-    results = await engine.run(once(PAIR))
-    if carried_out:
-        assert (list(results), results.earlier_attempt) == ([], (3, "row"))
-        assert engine.sent == [SENT, (FIND_OUTCOME,)]
-    else:
-        assert results.earlier_attempt is None
-        assert results.fate_unknown
-        assert engine.sent == [SENT, (FIND_OUTCOME,), SENT]
-    assert (engine.counters.retries, engine.counters.lost, engine.counters.opened) == (1, 1, 2)
 
 
 @BOTH
@@ -236,17 +201,6 @@ async def test_a_table_that_another_session_of_oceanbase_is_creating_is_waited_f
 
 
 @BOTH
-async def test_tables_are_ensured_once_for_each_schema_and_mode(awaited: bool) -> None:
-    engine = Engine(awaited)
-    for schema in (TABLES, TABLES, OTHER, TABLES, OTHER):
-        await engine.run(once(Batch.of(SELECT)), schema)
-    ensured = [one.sql for statements in engine.sent for one in statements if one.sql.startswith("CREATE")]
-    assert ensured == [TABLES.create()[0].sql, OTHER.create()[0].sql]
-    with pytest.raises(SchemaMismatch, match="has no table 't'"):
-        await engine.run(once(Batch.of(SELECT)), TABLES, "validate")
-
-
-@BOTH
 async def test_failed_table_creation_is_tried_again(awaited: bool) -> None:
     engine = Engine(awaited, CREATE=[ServerError(1142, "denied")])
     with pytest.raises(PrivilegeMissing, match="denied"):
@@ -297,13 +251,3 @@ async def test_pools_report_their_state_and_are_closed(awaited: bool) -> None:
     await engine.run(once(Batch.of(SELECT)))
     assert [one.ended for one in engine.driver.opened] == ["closed", "", ""]
     assert engine.engine.pools() == (PoolState(1, 0, 0),)
-
-
-@BOTH
-@pytest.mark.parametrize("batch", [PAIR, Batch.of(INSERT), Batch((SELECT, INSERT), atomic=False)])
-async def test_a_read_only_engine_sends_no_batch_that_writes(awaited: bool, batch: Batch) -> None:
-    engine = Engine(awaited, MySQLConfig(host="a", driver="scripted", read_only=True))
-    with pytest.raises(ReadOnlyServer, match="read_only=True"):
-        await engine.run(once(batch))
-    assert engine.sent == []
-    assert (await engine.run(once(Batch.of(SELECT))))[0].rows == ((7,),)

@@ -6,11 +6,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import ConnectionLost, PacketTooLarge, Result, ServerError
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.group_commit import (
     BEGIN,
     COMMIT,
@@ -102,104 +100,12 @@ def affected(outcome: Any) -> list[int]:
     return [result.affected for result in outcome]
 
 
-def updates(*names: str) -> list[str]:
-    return [f"UPDATE {name}{number}" for name in names for number in range(2)]
-
-
-def test_the_writes_are_one_transaction_in_the_order_of_their_locks() -> None:
-    own, first, last = write("b"), write("a", 1), write("c", 3)
-    connection = Connection()
-    send(group_of(own, last, first), connection)
-    assert connection.transactions == [["UPDATE a0", *updates("b"), *(f"UPDATE c{n}" for n in range(3))]]
-    assert (affected(first.outcome), affected(own.outcome), affected(last.outcome)) == ([2], [3, 4], [5, 6, 7])
-
-
-@pytest.mark.parametrize("refused", ["a", "b", "c"])
-def test_a_refused_write_is_sent_after_the_others_and_keeps_its_error(refused: str) -> None:
-    writes = {name: write(name) for name in "abc"}
-    error = ServerError(DUPLICATE, "taken")
-    connection = Connection({f"UPDATE {refused}1": error})
-    send(group_of(*writes.values()), connection)
-    others = [name for name in "abc" if name != refused]
-    assert connection.transactions == [
-        updates("a", "b", "c"),
-        [ROLLBACK.sql],
-        updates(*others),
-        updates(refused),
-        [ROLLBACK.sql],
-    ]
-    assert writes[refused].outcome is error
-    assert all(len(affected(writes[name].outcome)) == 2 for name in others)
-
-
-def test_a_write_that_is_refused_only_beside_others_is_carried_out() -> None:
-    writes = [write(name) for name in "abc"]
-    connection = Connection({"UPDATE b1": ServerError(DUPLICATE, "taken")}, times=1)
-    send(group_of(*writes), connection)
-    assert [len(affected(one.outcome)) for one in writes] == [2, 2, 2]
-
-
-def test_a_write_whose_row_is_locked_is_sent_by_its_own_call() -> None:
-    writes = [write("a"), write("b"), write("c", lock="b"), write("d")]
-    connection = Connection({"UPDATE b0": ServerError(LOCK_WAIT, "locked")})
-    send(group_of(*writes), connection)
-    assert connection.transactions == [updates("a", "b", "c", "d"), [ROLLBACK.sql], updates("a", "d")]
-    assert [one.outcome for one in writes[1:3]] == [SEND_ALONE, SEND_ALONE]
-    assert [len(affected(one.outcome)) for one in (writes[0], writes[3])] == [2, 2]
-
-
-def test_a_packet_waits_for_few_locks() -> None:
-    writes = [write(name) for name in "abcdef"]
-    connection = Connection({f"UPDATE {name}0": ServerError(LOCK_WAIT, "locked") for name in "bcde"})
-    send(group_of(*writes), connection)
-    assert [sqls for sqls in connection.transactions if sqls != [ROLLBACK.sql]] == [
-        updates(*"abcdef"),
-        updates(*"acdef"),
-    ]
-    assert all(one.outcome is SEND_ALONE for one in writes)
-
-
 def test_all_are_sent_alone_if_the_driver_does_not_say_which_was_refused() -> None:
     writes = [write(name) for name in "abc"]
     connection = Connection({"UPDATE b1": ServerError(DUPLICATE, "taken")}, knows_index=False)
     send(group_of(*writes), connection)
     assert connection.transactions[1:] == [[ROLLBACK.sql]]
     assert all(one.outcome is SEND_ALONE for one in writes)
-
-
-def test_all_are_sent_alone_if_one_is_too_large() -> None:
-    writes = [write(name) for name in "abc"]
-    send(group_of(*writes), Connection({"UPDATE b1": PacketTooLarge(2, 1)}))
-    assert all(one.outcome is SEND_ALONE for one in writes)
-
-
-def test_a_killed_write_is_not_sent_again_and_the_others_are() -> None:
-    writes = [write(name) for name in "abc"]
-    killed = ServerError(1317, "interrupted")
-    connection = Connection({"UPDATE b0": killed})
-    send(group_of(*writes), connection)
-    assert connection.transactions == [updates("a", "b", "c"), [ROLLBACK.sql], updates("a", "c")]
-    assert writes[1].outcome is killed
-    assert [len(affected(one.outcome)) for one in (writes[0], writes[2])] == [2, 2]
-
-
-@pytest.mark.parametrize(
-    ("refused", "error"),
-    [
-        (COMMIT.sql, ServerError(1213, "deadlock")),
-        (COMMIT.sql, ServerError(1317, "interrupted")),
-        ("UPDATE b0", ServerError(1290, "read-only")),
-        ("UPDATE b0", ConnectionLost("gone")),
-    ],
-)
-def test_all_have_an_error_that_each_would_have_had_alone(refused: str, error: Exception) -> None:
-    writes = [write(name) for name in "abc"]
-    connection = Connection({refused: error})
-    with pytest.raises(type(error)):
-        send(group_of(*writes), connection)
-    assert [one.outcome for one in writes] == [error] * 3
-    rolled_back = [] if isinstance(error, ConnectionLost) else [[ROLLBACK.sql]]
-    assert connection.transactions[1:] == rolled_back, "else the next call would commit what is left of the packet"
 
 
 def test_the_others_learn_that_the_answer_was_lost_if_the_call_that_sends_is_ended() -> None:

@@ -21,7 +21,7 @@ from locus_mysql.engine.sides import AwaitedSide, BlockingSide
 from locus_mysql.errors import PoolTimeout
 
 from . import scripted
-from .scripted import Driver, result_of
+from .scripted import Driver
 
 SEVERAL = MySQLConfig(hosts=("a", "b"), pool_size=4)
 SINGLE = MySQLConfig(host="a", pool_size=4)
@@ -122,14 +122,6 @@ async def test_only_the_first_of_many_failed_calls_drops_the_idle_connections(aw
     assert pool.pool.state() == PoolState(1, 0, 0)
 
 
-async def test_idle_connections_to_a_single_server_are_kept(awaited: bool) -> None:
-    pool = Pool(awaited)
-    await pool.idle(2)
-    await pool.give_back(await pool.borrow(), LOST)
-    assert sorted(pool.ended) == ["", "aborted"]
-    assert pool.counters.lost == 1
-
-
 async def test_where_the_only_address_leads_to_a_secondary_all_connections_go_at_once(awaited: bool) -> None:
     pool = Pool(awaited)
     await pool.idle(3)
@@ -147,14 +139,6 @@ async def test_a_closed_pool_closes_idle_connections_and_lent_ones_on_return(awa
     assert pool.ended == ["closed", "closed"]
     await pool.idle(1)
     assert pool.ended == ["closed", "closed", ""]
-
-
-async def test_a_connection_that_is_closed_by_its_user_is_not_kept(awaited: bool) -> None:
-    pool = Pool(awaited)
-    lent = await pool.borrow()
-    await result_of(lent.connection.close())
-    await pool.give_back(lent)
-    assert pool.pool.state() == PoolState(0, 0, 0)
 
 
 async def test_a_connection_is_pinged_after_a_while_idle_or_on_request(awaited: bool) -> None:
@@ -209,24 +193,6 @@ async def test_an_expired_connection_is_closed_before_another_is_opened(
     assert "too old" in caplog.text
 
 
-async def test_the_reason_is_logged_when_connections_are_closed_or_dropped(
-    awaited: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG, "locus_mysql.connections")
-    pool = Pool(awaited, SEVERAL)
-    await pool.idle(2)
-    await pool.give_back(await pool.borrow(), LOST)
-    await pool.give_back(await pool.borrow(), ValueError())
-    await pool.idle(1)
-    await pool.close()
-    logged = [record.getMessage() for record in caplog.records if not record.getMessage().startswith("Opened")]
-    assert logged == [
-        "Lost a connection to MySQL at a:3306 in use, and dropped 1 idle ones: It gives no answer.",
-        "Dropped a connection to MySQL at a:3306 in use: ValueError.",
-        "Closed a connection to MySQL at a:3306: the pool was closed.",
-    ]
-
-
 async def test_a_full_pool_raises_pool_timeout(awaited: bool) -> None:
     pool = Pool(awaited, MySQLConfig(host="a", pool_size=1, pool_timeout_s=0.01))
     lent = [await pool.borrow()]
@@ -236,18 +202,6 @@ async def test_a_full_pool_raises_pool_timeout(awaited: bool) -> None:
     assert pool.pool.state() == PoolState(1, 1, 0)
     await pool.give_back(lent[0])
     assert await pool.borrow() is lent[0]
-
-
-async def test_a_failed_connection_attempt_takes_no_place(awaited: bool) -> None:
-    pool = Pool(awaited)
-    pool.driver.answers = lambda *_: LOST
-    for _ in range(6):
-        with pytest.raises(ConnectionLost):
-            await pool.borrow()
-    assert pool.pool.state() == PoolState(0, 0, 0)
-    pool.driver.answers = lambda *_: []
-    await pool.borrow()
-    assert pool.pool.state() == PoolState(1, 1, 0)
 
 
 async def test_a_ping_that_is_interrupted_leaves_nothing_behind(awaited: bool) -> None:
@@ -407,23 +361,6 @@ async def test_a_call_waits_for_another_one_s_connection_if_none_can_be_opened(a
     await pool.until(1, 1, 1)
     await pool.give_back(first)
     assert await asyncio.wait_for(second, 60) is first
-
-
-async def test_the_connection_last_used_is_lent_first(awaited: bool) -> None:
-    pool = Pool(awaited)
-    first, second = await pool.borrow(), await pool.borrow()
-    await pool.give_back(second)
-    await pool.give_back(first)
-    assert [await pool.borrow(), await pool.borrow()] == [first, second]
-
-
-async def test_age_counts_from_the_opening_however_often_a_connection_is_used(awaited: bool) -> None:
-    pool = Pool(awaited, MySQLConfig(host="a", pool_idle_s=60, pool_max_age_s=600))
-    for _ in range(13):
-        await pool.idle(1)
-        pool.now += 50
-    await pool.idle(1)
-    assert pool.ended == ["closed", ""]
 
 
 async def test_an_aborted_pool_drops_idle_connections_and_closes_lent_ones_on_return(awaited: bool) -> None:

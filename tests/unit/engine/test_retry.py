@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 from mysql.connector import errorcode
 
@@ -203,20 +201,6 @@ def test_waits_are_drawn_between_half_a_bound_and_the_bound_which_doubles_up_to_
     waits = [retry.wait_after(LOST) for _ in range(8)]
     assert waits == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0])
     assert [least for least, _ in bounds] == pytest.approx([wait / 2 for wait in waits])
-
-
-def test_repetitions_and_conflicts_are_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG, "locus_mysql")
-    monkeypatch.setattr("random.uniform", lambda least, most: most)
-    Retry(config(), reached_before=True).wait_after(LOST)
-    with pytest.raises(Outdated):
-        Retry(config(), reached_before=True).wait_after(GUARD)
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "A batch is sent again in 20 ms: Lost connection during query."),
-        ("DEBUG", "A batch was undone, because its assumptions do not hold: error 3141."),
-    ]
 
 
 def test_an_error_without_a_server_s_cause_keeps_its_message() -> None:

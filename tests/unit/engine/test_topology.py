@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 from mysql.connector import errorcode
 
@@ -13,7 +11,6 @@ from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, S
 from locus_mysql.engine.cluster.topology import (
     BRIEFLY_S,
     SUSPECTED_FOR_S,
-    NoPrimary,
     NotAMember,
     Topology,
     as_read_only,
@@ -32,15 +29,6 @@ READ_ONLY = ServerError(1290, "read only")
 @pytest.fixture
 def topology(clock: Clock) -> Topology:
     return Topology(CONFIG.endpoints, clock)
-
-
-def test_servers_are_tried_in_the_order_of_the_user_until_one_is_known_to_be_the_primary(topology: Topology) -> None:
-    assert topology.order() == (A, B, C)
-    topology.is_primary(C)
-    assert topology.order() == (C, A, B)
-    assert topology.others(C) == (A, B)
-    topology.failed(C, READ_ONLY)
-    assert topology.order() == (A, B, C)
 
 
 def test_a_read_only_server_that_was_not_the_primary_changes_nothing(topology: Topology) -> None:
@@ -92,24 +80,6 @@ def test_without_the_privilege_members_are_queried_only_once(topology: Topology)
 def test_any_missing_privilege_counts(topology: Topology, name: str) -> None:
     assert topology.asks_less_after(ServerError(getattr(errorcode, f"ER_{name}_DENIED_ERROR"), "denied"))
     assert not topology.may_see_members
-
-
-def test_the_primary_is_logged_once_and_each_change_of_it(topology: Topology, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "locus_mysql.servers")
-    topology.is_primary(A)
-    topology.failed(A, SILENT)
-    topology.is_primary(A)
-    topology.is_primary(B)
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "The primary is MySQL at a:3306."),
-        ("WARNING", "Calls moved to another primary: from MySQL at a:3306 to b:33."),
-    ]
-
-
-def test_an_error_for_several_servers_has_the_reason_of_each() -> None:
-    error = NoPrimary([SILENT, DriverError("It is gone.")])
-    assert str(error) == "no answer; It is gone"
-    assert error.reasons[0] is SILENT
 
 
 def answers(read_only: int, *members: tuple[int, str]) -> list[Result]:

@@ -291,9 +291,9 @@ class WorkingOperations(OptimisticOperations):
     def _keeping(self, key: SessionKey, seals: Seals, work: Work, changes: Changes) -> list[Statement]:
         """Return the statements that write the history."""
         steps: list[Statement] = []
-        sid, kept = work.head.sid, work.session.head.kept
+        sid, kept = work.head.sid, changes.kept_notes
         of_session = (self.sql, key, sid)
-        if changes.clears_notes and kept:
+        if kept:
             up_to = {"condition": writing.UP_TO}
             steps.append(writing.KEEP(self.sql, key, pieces=up_to, sid=sid, kind=NOTE, kept=kept, valid_until=kept + 1))
         grouped: dict[tuple[int, int], list[str]] = defaultdict(list)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import struct
-import zlib
 from typing import Any
 
 import pymysql
@@ -12,19 +10,14 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.coding.delta import PAYLOAD
 from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.queries import HISTORY
 from locus_mysql.families.checkpoints.thread_cache import ThreadKey
-from locus_mysql.runtime.sealing import Sealing
 
 from ...rows_read import RowsRead
 from .conftest import Make, RunSQL
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.slow]
-
-#: Seals the rows of the thread ``t``.
-SEALING = Sealing(None, "dicts").of("default", "t")
 
 #: Cycles of parents or bases in a thread of rows 1 to 8: rows that refer to each other, themselves or later rows.
 CIRCLES = {
@@ -129,70 +122,6 @@ class TestCircles:
         with pytest.raises(CorruptCheckpoint, match="of thread 't'"):
             await make_store().load("t")
         assert await make_store().search_data("step", 1) == []
-
-
-class TestPayloads:
-    """A lineage with rows of every kind: snapshots and deltas, compressed and not."""
-
-    @pytest.fixture
-    async def filled(self, make_store: Make, sql: RunSQL) -> Any:
-        store = make_store(cache_bytes=0)
-        plain = make_store(cache_bytes=0, compression="none")
-        await fill(store, turns=5)
-        assert await plain.load("t") == conversation(5)
-        await plain.save("t", conversation(6), "6")
-        assert await plain.load("t") == conversation(6)
-        await plain.save("t", conversation(7), "7")
-        await fill(store, "other", 2)
-        kinds = {payload[:1] for (payload,) in sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't'")}
-        assert kinds == {b"\x01", b"\x02"}
-        return plain
-
-    async def assert_noticed(self, make_store: Make, filled: Any, sql: RunSQL, seq: int, payload: bytes) -> None:
-        """Check that loading a state that needs the row fails, with and without cached rows, and others load."""
-        ((before,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = %s", seq)
-        sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", payload, seq)
-        reader = make_store(cache_bytes=0)
-        for checkpoint_id in (str(seq), *(["7", None] if seq in _lineage(sql, 7) else [])):
-            for store in (reader, filled):
-                with pytest.raises(CorruptCheckpoint, match=rf"row {seq} of thread 't'"):
-                    await store.load("t", checkpoint_id)
-        for other in {1, 3, 5, 7} - {seq}:
-            if seq not in _lineage(sql, other):
-                assert await reader.load("t", str(other)) == conversation(other)
-        assert await reader.load("other") == conversation(2)
-        sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", before, seq)
-        assert await filled.load("t") == conversation(7)
-
-    async def test_a_payload_that_inflates_without_end_is_refused(
-        self, make_store: Make, filled: Any, sql: RunSQL
-    ) -> None:
-        compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
-        bomb = b"".join(compressor.compress(bytes(2**24)) for _ in range(8)) + compressor.flush()
-        ((token,),) = sql("SELECT token FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = 1")
-        await self.assert_noticed(make_store, filled, sql, 1, SEALING.seal(b"\x02", (bomb,), PAYLOAD, token))
-
-    async def test_a_state_of_another_shape_is_a_corrupt_checkpoint(self, make_store: Make, sql: RunSQL) -> None:
-        store = make_store(cache_bytes=0)
-        await store.save("t", {"a": 1}, "1")
-        ((token,),) = sql("SELECT token FROM locus_store_checkpoints")
-        for head in (b"[1]", b"5", b"{5}", b'{"a":1', b"null", b"", b'{"a":01}'):
-            header = b'{"p":0,"t":0,"c":{},"l":[]}'
-            body = struct.pack("<II", len(header), len(head)) + header + head
-            sql("UPDATE locus_store_checkpoints SET payload = %s", SEALING.seal(b"\x01", (body,), PAYLOAD, token))
-            with pytest.raises(CorruptCheckpoint, match="thread 't'"):
-                await make_store().load("t")
-            assert await store.search_data("a", 1) == []
-
-
-def _lineage(sql: RunSQL, seq: int) -> set[int]:
-    """Return the rows from which a state of the thread is built."""
-    bases = dict(sql("SELECT seq, base_seq FROM locus_store_checkpoints WHERE thread_id = 't'"))
-    lineage = {seq}
-    while bases[seq] != seq:
-        seq = bases[seq]
-        lineage.add(seq)
-    return lineage
 
 
 @pytest.mark.kept_tables("current", "dicts")

@@ -90,28 +90,6 @@ async def test_conditions_hold_for_the_replacement_too(
     assert await other.list_checkpoints("t") == ["first", "second"]
 
 
-async def test_saves_of_several_processes_under_one_id_at_once_leave_one_checkpoint(make_store: Make) -> None:
-    stores = [make_store() for _ in range(3)]
-    for turn in range(4):
-        name = f"c{turn}"  # new for all of them
-        states = {f"{number}": state_of("a", f"{turn}{number}") for number in range(6)}
-        found = await asyncio.gather(
-            *(
-                asyncio.to_thread(asyncio.run, at_once(store, *(("t", states[str(number)], name) for number in part)))
-                if isinstance(store.store, SyncCheckpointStore)
-                else at_once(store, *(("t", states[str(number)], name) for number in part))
-                for store, part in zip(stores, ((0, 1), (2, 3), (4, 5)), strict=True)
-            )
-        )
-        assert found == [[name, name]] * 3
-        listed = await make_store().list_checkpoints("t")
-        assert listed == [f"c{number}" for number in range(turn, -1, -1)]
-        newest = await make_store().load("t", name)
-        assert newest in states.values()
-        for store in stores:
-            assert await store.load("t") == newest
-
-
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 @pytest.mark.parametrize("pipeline", [True, False], ids=["grouped", "each alone"])
 async def test_refused_ids_undo_no_save_that_travels_with_them(make_store: Make, pipeline: bool) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 from typing import Any
 
 import pytest
 
-from locus_mysql import CheckpointStore, SyncCheckpointStore
+from locus_mysql import CheckpointStore
 
 from ...conftest import MakeConfig
 from .conftest import ALL_SIDES, Make, RunSQL, side_name
@@ -52,31 +51,6 @@ class TestOnEveryDriver:
         assert math.isnan(loaded["value"])
         assert math.isnan(loaded["list"][0])
 
-    async def test_a_growing_conversation_loads_at_every_turn(self, store: Any, make_store: Make) -> None:
-        ids = [await store.save("t", conversation(turn)) for turn in range(1, 20)]
-        for reader in (store, make_store()):
-            for turn, checkpoint_id in enumerate(ids, start=1):
-                assert await reader.load("t", checkpoint_id) == conversation(turn)
-            assert await reader.load("t") == conversation(19)
-
-    async def test_a_deleted_base_never_breaks_a_later_checkpoint(self, store: Any) -> None:
-        ids = [await store.save("t", conversation(turn)) for turn in range(1, 20)]
-        for checkpoint_id in ids[::2]:
-            assert await store.delete("t", checkpoint_id)
-        for turn, checkpoint_id in enumerate(ids, start=1):
-            expected = None if turn % 2 else conversation(turn)
-            assert await store.load("t", checkpoint_id) == expected
-            assert await store.exists("t", checkpoint_id) is (turn % 2 == 0)
-
-    async def test_a_deleted_thread_is_gone(self, store: Any, sql: RunSQL) -> None:
-        await store.save("t", conversation(9))
-        await store.save("t", conversation(10))
-        assert await store.delete("t") is True
-        assert await store.delete("t") is False
-        assert await store.load("t") is None
-        assert await store.exists("t") is False
-        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints") == ((0,),)
-
 
 async def test_nothing_is_found_of_an_unknown_thread(store: Any) -> None:
     assert await store.load("t") is None
@@ -103,14 +77,6 @@ async def test_an_empty_state_is_a_state(store: Any) -> None:
     await store.save("t", {})
     assert await store.load("t") == {}
     assert await store.exists("t")
-
-
-async def test_checkpoints_are_listed_newest_first(store: Any) -> None:
-    for name in ("c", "a", "b"):
-        await store.save("t", {"n": name}, name)
-    assert await store.list_checkpoints("t") == ["b", "a", "c"]
-    assert await store.list_checkpoints("t", 2) == ["b", "a"]
-    assert await store.list_checkpoints("t", 0) == []
 
 
 class TestReplacing:
@@ -149,38 +115,6 @@ class TestHistory:
         assert await store.history("t", 0) == []
 
 
-async def test_tenants_share_nothing_in_any_operation(make_store: Make) -> None:
-    mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
-    for turn in range(3):
-        await theirs.save("t", {**conversation(turn + 5), "secret": "apple"}, f"c{turn}", {"owner": "them"})
-    assert await mine.load("t") is None
-    assert await mine.load("t", "c1") is None
-    assert not await mine.exists("t")
-    assert not await mine.exists("t", "c1")
-    assert await mine.list_checkpoints("t") == []
-    assert await mine.history("t") == []
-    assert await mine.list_threads() == []
-    assert await mine.count() == 0
-    assert await mine.get_metadata("t") is None
-    assert await mine.query_by_metadata("owner", "them") == []
-    assert await mine.search("apple") == []
-    assert await mine.search_data("secret", "apple") == []
-    assert await mine.list_with_metadata() == []
-    assert (await mine.get_disk_usage())["rows"] == 0
-    assert (await mine.get_disk_usage("t"))["rows"] == 0
-    assert not await mine.copy_thread("t", "u")
-    assert not await mine.delete("t")
-    assert not await mine.delete("t", "c1")
-    assert await mine.vacuum(0) == 0
-    assert await mine.forget_tenant() == 0
-    await mine.save("t", {"mine": True}, "c1")
-    assert await theirs.load("t", "c1") == {**conversation(6), "secret": "apple"}
-    assert await mine.forget_tenant() == 1
-    assert await theirs.list_checkpoints("t") == ["c2", "c1", "c0"]
-    assert await theirs.forget_tenant() == 3
-    assert await theirs.list_threads() == []
-
-
 async def test_forgetting_a_tenant_counts_and_removes_many_threads(make_store: Make, sql: RunSQL) -> None:
     store = make_store(tenant="gone")
     for number in range(120):
@@ -196,24 +130,6 @@ async def test_prefixes_keep_tables_apart(make_store: Make) -> None:
     assert await other.load("t") is None
     await other.save("t", {"n": 2})
     assert await one.load("t") == {"n": 1}
-
-
-async def test_threads_are_listed_by_the_server_s_time_of_their_last_save(store: Any) -> None:
-    for name in ("a", "b", "c"):
-        await store.save(name, {})
-    await store.save("a", {"again": True})
-    assert await store.list_threads() == ["a", "c", "b"]
-    assert [info["thread_id"] for info in await store.list_with_metadata()] == ["a", "c", "b"]
-    assert await store.list_threads(1) == ["a"]
-    assert await store.list_threads(1, offset=1) == ["c"]
-
-
-async def test_deleting_a_checkpoint_does_not_make_its_thread_recent(store: Any) -> None:
-    await store.save("a", {"n": 1}, "x")
-    await store.save("a", {"n": 2}, "y")
-    await store.save("b", {})
-    await store.delete("a", "x")
-    assert await store.list_threads() == ["b", "a"]
 
 
 async def test_disk_usage_counts_bytes_by_kind(store: Any, sql: RunSQL) -> None:
@@ -282,26 +198,3 @@ async def test_tasks_of_one_store_save_to_one_thread_at_once(make_config: MakeCo
         assert sorted(await store.list_checkpoints("t", 100)) == sorted([*saved, "base"])
         for number in range(24):
             assert (await store.load("t", str(number)))["messages"][-1] == {"content": f"branch {number}"}
-
-
-def test_threads_share_a_synchronous_store(make_config: MakeConfig) -> None:
-    with SyncCheckpointStore(make_config(driver="pymysql", pool_size=4)) as store:
-        failures: list[BaseException] = []
-
-        def work(number: int) -> None:
-            try:
-                for turn in range(1, 8):
-                    store.save("shared" if number % 2 else f"own-{number}", conversation(turn), f"{number}-{turn}")
-                    assert store.load("shared" if number % 2 else f"own-{number}", f"{number}-{turn}") == conversation(
-                        turn
-                    )
-            except BaseException as error:
-                failures.append(error)
-
-        workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        assert not failures
-        assert len(store.list_checkpoints("shared", 100)) == 4 * 7

@@ -14,8 +14,6 @@ import pytest
 
 from locus_mysql import NO_CHECKPOINT, CheckpointStore, SyncCheckpointStore
 from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
-from locus_mysql.families.checkpoints.leases import Lease
-from locus_mysql.families.checkpoints.thread_cache import ThreadKey
 
 from ....thoroughness import FULL
 from ...conftest import MakeConfig
@@ -44,17 +42,6 @@ async def test_a_turn_on_a_thread_that_is_not_there_shows_nothing(make_store: Ma
     assert sql("SELECT COUNT(*) FROM locus_store_threads") == ((0,),)
 
 
-async def test_the_first_save_within_a_turn_makes_the_thread(make_store: Make) -> None:
-    one, other = make_store(), make_store()
-    async with Held(one, "new"):
-        await one.save("new", state_of("a"), "first", expected=NO_CHECKPOINT)
-        assert await other.list_threads() == ["new"]
-        with pytest.raises(ThreadBusy):
-            async with Held(other, "new", wait_s=0):
-                raise AssertionError
-    assert await other.load("new") == state_of("a")
-
-
 async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> None:
     one, other = make_store(), make_store()
     async with Held(one, "t") as outer:
@@ -66,18 +53,6 @@ async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> N
         await one.save("t", state_of("a"))
     async with Held(other, "t", wait_s=0):
         pass
-
-
-def test_a_lease_that_expired_is_not_renewed(make_config: MakeConfig, sql: RunSQL) -> None:
-    lease = Lease(ThreadKey("default", "t"), 60)
-    with SyncCheckpointStore(make_config(driver="pymysql")) as store:
-        store.save("t", state_of("a"))
-        leases = store._operations.checkpoints.leases
-        assert store._run(leases.acquire(lease)) is None
-        assert store._run(leases.renew(lease))
-        sql("UPDATE locus_store_threads SET turn_until = UTC_TIMESTAMP(6)")
-        assert not store._run(leases.renew(lease))
-        assert sql("SELECT turn_until <= UTC_TIMESTAMP(6) FROM locus_store_threads") == ((1,),)
 
 
 @pytest.mark.parametrize("call", [("save", "t", state_of("a", "b")), ("delete", "t"), ("delete", "t", "first")])
@@ -100,27 +75,6 @@ async def test_nothing_is_written_under_a_turn_that_was_not_renewed(
             await other.save("t", state_of("a", "c"))
     assert await one.load("t") == state_of("a", "c")
     await one.save("t", state_of("a", "c", "d"))
-
-
-@pytest.mark.parametrize("warm", [True, False])
-async def test_a_holder_that_lost_its_turn_does_not_end_the_turn_of_its_successor(
-    make_store: Make, sql: RunSQL, warm: bool
-) -> None:
-    one, other = make_store(), make_store()
-    await one.save("t", state_of("a"), "first")
-    mine, taken = Held(one, "t"), Held(other, "t", wait_s=0)
-    await mine.__aenter__()
-    sql("UPDATE locus_store_threads SET turn_until = UTC_TIMESTAMP(6)")
-    async with taken:
-        if not warm:
-            await other.save("t", state_of("a", "c"))
-        with pytest.raises(TurnLost):
-            await one.save("t", state_of("a", "b"))
-        await mine.__aexit__(None, None, None)
-        with pytest.raises(ThreadBusy):
-            async with Held(one, "t", wait_s=0):
-                raise AssertionError
-        await other.save("t", state_of("a", "c", "d"))
 
 
 @pytest.mark.parametrize("how", ["delete", "forget_tenant", "vacuum", "expire and vacuum"])
@@ -233,24 +187,6 @@ async def test_times_of_a_turn_are_checked(store: Any, numbers: dict[str, Any]) 
         store.store.turn("t", **numbers)
 
 
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-@pytest.mark.parametrize("command", range(1, 4))
-async def test_lost_requests_and_answers_of_a_turn_do_no_harm(
-    make_store: Make, proxy: WireProxy, fault: str, command: int
-) -> None:
-    one = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    other = make_store()
-    await one.save("t", state_of("a"))
-    getattr(proxy, fault)(command)
-    async with Held(one, "t"):
-        with pytest.raises(ThreadBusy):
-            async with Held(other, "t", wait_s=0):
-                raise AssertionError
-        await one.save("t", state_of("a", "b"))
-    async with Held(other, "t", wait_s=0):
-        assert await other.load("t") == state_of("a", "b")
-
-
 # Nine concurrent turns
 
 
@@ -314,27 +250,6 @@ async def test_a_task_begun_in_a_turn_belongs_to_it_and_not_to_the_next(make_con
         over.set()
         await task
         assert await store.load("t") == state_of("in time")
-
-
-async def test_a_task_that_is_cancelled_while_it_waits_or_works_leaves_the_turn_free(make_config: MakeConfig) -> None:
-    config = make_config(driver="mysql-connector")
-    async with CheckpointStore(config) as one, CheckpointStore(config) as other:
-        inside = asyncio.Event()
-
-        async def hold(store: CheckpointStore) -> None:
-            async with store.turn("t"):
-                inside.set()
-                await asyncio.Event().wait()
-
-        holding = asyncio.create_task(hold(one))
-        await inside.wait()
-        waiting = [asyncio.create_task(hold(store)) for store in (one, other, other)]
-        await asyncio.sleep(0.05)  # the waiters may have reached any step
-        for task in (*waiting, holding):
-            task.cancel()
-        await asyncio.gather(holding, *waiting, return_exceptions=True)
-        async with other.turn("t", wait_s=0):
-            pass
 
 
 async def test_a_task_cancelled_at_any_moment_leaves_the_turn_free(make_config: MakeConfig) -> None:

@@ -6,23 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.serde.types import TASKS
-from langgraph.types import Send
 
 from locus_mysql import SyncMySQLCheckpointSaver
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.integrations.langgraph import MySQLSaver
 
 from ...conftest import MakeConfig
-from ...damaging import Damage, damages
+from ...damaging import Damage
 
 pytestmark = [pytest.mark.slow]
 
 RunSQL = Callable[..., tuple[Any, ...]]
-
-#: The tables with saved data. The table of threads contains only times and removal marks.
-TABLES = ("graph_checkpoints", "graph_parts", "graph_writes", "graph_threads")
-every_table = pytest.mark.parametrize("table", TABLES)
 
 
 def turns(thread_id: str, count: int) -> dict[str, Any]:
@@ -117,47 +110,3 @@ def test_a_damaged_row_stays_one_when_its_thread_is_copied(
             assert saver.copy_thread("t", "copy")
             with pytest.raises(CorruptCheckpoint, match="'c3' of thread 'copy'"):
                 saver.get(thread_id="copy")
-
-
-def _checkpoint(number: int, version: int) -> Any:
-    return {
-        "v": version,
-        "id": f"{number:032}",
-        "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": {"a": [f"{number} " * 200]},
-        "channel_versions": {"a": number},
-        "versions_seen": {},
-        "updated_channels": None,
-    }
-
-
-@every_table
-def test_no_damage_to_a_column_gives_a_graph_another_checkpoint(
-    make_config: MakeConfig, run_sql: RunSQL, database: str, table: str
-) -> None:
-    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-    with MySQLSaver(make_config(driver="pymysql", cache_bytes=0)) as saver:
-        configs = [config]
-        for number, version in ((1, 3), (2, 3), (3, 4)):
-            stored = saver.put(configs[-1], _checkpoint(number, version), {"step": number}, {"a": number})
-            saver.put_writes(stored, [(TASKS, Send("node", number)), ("a", number)], f"task{number}")
-            configs.append(stored)
-        saved = {one["configurable"]["checkpoint_id"]: saver.get_tuple(one) for one in configs[1:]}
-        assert saved[f"{2:032}"].checkpoint["channel_values"][TASKS] == [Send("node", 1)]
-        history = saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"])
-        refused = 0
-        for damage in damages(run_sql, database, f"locus_{table}"):
-            if damage.column == "unlinked":  # marks a removal, like "hidden": it hides the parent
-                continue
-            if damage.hides:
-                continue
-            for one in configs:
-                found = attempt(lambda one=one: saver.get_tuple(one))
-                if _refused(found, "of thread 't'"):
-                    refused += 1
-                else:
-                    assert found == saved[found.config["configurable"]["checkpoint_id"]], damage
-            if damage.column != "channel":  # the server finds these writes by their channel
-                found = attempt(lambda: saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"]))
-                assert _refused(found, "of thread 't'") or found == history, damage
-        assert refused > 0 or table in {"graph_threads", "graph_parts"}

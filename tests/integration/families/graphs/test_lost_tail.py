@@ -46,62 +46,6 @@ async def loaded(saver: AnyStore, name: str | None = None) -> list[str] | None:
     return None if found is None else [text[:8].rstrip(".") for text in found["checkpoint"]["messages"]]
 
 
-async def turns(saver: AnyStore, names: list[str], before: list[str]) -> None:
-    lineage = list(before)
-    for name in names:
-        parent = lineage[-1] if lineage else None
-        lineage.append(name)
-        await put(saver, name, [message(one) for one in lineage], parent)
-
-
-@one_of_each
-@pytest.mark.parametrize("lost", [1, 2, 3, 5])
-@pytest.mark.parametrize("others", [0, 1, 2, 4])
-async def test_a_process_that_cached_lost_checkpoints_saves_and_loads_exactly(
-    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str, lost: int, others: int
-) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    tables = Tables(run_sql, database)
-    names = [f"a{turn}" for turn in range(8)]
-    await turns(saver, names[:-lost], [])
-    kept = tables.note()
-    await turns(saver, names[-lost:], names[:-lost])
-    tables.put_back(kept)
-
-    theirs = [f"b{turn}" for turn in range(others)]
-    await turns(other, theirs, names[:-lost])
-    if others:
-        assert await loaded(saver) == [*names[:-lost], *theirs]
-    await turns(saver, ["a8", "a9"], names)
-    for reader in (saver, other, open_saver(side)):
-        assert await loaded(reader) == [*names, "a8", "a9"]
-        assert await loaded(reader, "a8") == [*names, "a8"]
-        for turn in range(8 - lost):
-            assert await loaded(reader, names[turn]) == names[: turn + 1]
-        for turn in range(others):
-            assert await loaded(reader, theirs[turn]) == [*names[:-lost], *theirs[: turn + 1]]
-        assert [one["checkpoint_id"] for one in await reader.list_checkpoints(thread_id="t", limit=2)] == ["a9", "a8"]
-
-
-@one_of_each
-async def test_a_reader_does_not_trust_numbers_that_were_drawn_again(
-    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str
-) -> None:
-    saver, other, reader = open_saver(side), open_saver(side), open_saver(side)
-    tables = Tables(run_sql, database)
-    await turns(saver, ["a0", "a1", "a2"], [])
-    kept = tables.note()
-    await turns(saver, ["a3", "a4"], ["a0", "a1", "a2"])
-    assert await loaded(reader) == ["a0", "a1", "a2", "a3", "a4"]
-    tables.put_back(kept)
-    await turns(other, ["b3", "b4"], ["a0", "a1", "a2"])
-    for one in (reader, saver):
-        found = await one.list_checkpoints(thread_id="t", limit=3)
-        assert [len(entry["checkpoint"]["messages"]) for entry in found] == [5, 4, 3]
-        assert found[0]["checkpoint"]["messages"][3:] == [message("b3"), message("b4")]
-        assert await loaded(one) == ["a0", "a1", "a2", "b3", "b4"]
-
-
 @one_of_each
 @pytest.mark.parametrize("seed", range(6))
 async def test_after_lost_commits_every_remaining_checkpoint_loads_exactly(

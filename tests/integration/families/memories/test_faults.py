@@ -58,22 +58,6 @@ async def test_one_call_is_one_round_trip(far: Any, proxy: WireProxy) -> None:
     assert await trips(far.clear_namespace(ADA)) == 1
 
 
-async def test_a_write_whose_answer_is_lost_is_carried_out_once(far: Any, proxy: WireProxy) -> None:
-    proxy.drop_after_send()
-    assert await far.put(ADA, "k", 1) == 1
-    proxy.drop_after_send()
-    assert await far.put(ADA, "k", 2, if_version=1) == 2
-    proxy.drop_after_send()
-    await far.put_batch([Put(ADA, "k", 3), Put(ADA, "l", 1)])
-    assert (await far.get_item(ADA, "k")).version == 3
-    proxy.drop_after_send()
-    assert await far.delete_batch([(ADA, "k"), (ADA, "l"), (ADA, "none")]) == 2
-    proxy.drop_after_send()
-    assert await far.clear_namespace(ADA) == 1
-    proxy.drop_after_send()
-    assert not await far.delete(ADA, "none")
-
-
 async def test_a_conflict_is_reported_even_after_a_lost_connection(far: Any, proxy: WireProxy) -> None:
     await far.put(ADA, "k", 1)
     proxy.drop_before()

@@ -14,107 +14,12 @@ import pytest
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.puts import Put
-from locus_mysql.families.memories.vectors import coding, matrix, scoring
+from locus_mysql.families.memories.vectors import coding
 
 from ...proxy import WireProxy
 from .conftest import Make
 
 HERE = ("docs", "here")
-
-
-def scored(metric: str, one: list[float], other: list[float]) -> float:
-    product = math.fsum(a * b for a, b in zip(one, other, strict=True))
-    if metric == "dot":
-        return product
-    if metric == "cosine":
-        return product / math.hypot(*one) / math.hypot(*other)
-    return 1 / (1 + math.dist(one, other))
-
-
-def rounded(vector: list[float]) -> list[float]:
-    return list(coding.floats_of(vector, None))
-
-
-class Model:
-    """The items that are stored, to compare a search by meaning with an exhaustive one.
-
-    Args:
-        metric: The metric of the stores.
-    """
-
-    def __init__(self, metric: str) -> None:
-        self.metric = metric
-        self.rng = random.Random(7)
-        #: The embedding and the number of each item.
-        self.items: dict[tuple[tuple[str, ...], str], tuple[list[float], int]] = {}
-
-    def vector(self) -> list[float]:
-        return rounded([self.rng.gauss(0, 1) * self.rng.choice([0.01, 1, 1, 5]) for _ in range(24)])
-
-    def put(self, namespace: tuple[str, ...], key: str, number: int) -> Put:
-        """Return the write of an item with a new embedding."""
-        self.items[namespace, key] = self.vector(), number
-        return Put(namespace, key, {"n": number}, embedding=self.items[namespace, key][0])
-
-    async def change_some(self, writer: Any) -> None:
-        for namespace, key in self.rng.sample(sorted(self.items), 3):
-            if self.rng.random() < 0.4:
-                await writer.delete(namespace, key)
-                del self.items[namespace, key]
-            elif self.rng.random() < 0.3:
-                await writer.put(namespace, key, {"n": 0})
-                del self.items[namespace, key]
-            else:
-                await writer.put_batch([self.put(namespace, key, 3)])
-        await writer.put_batch([self.put(("docs", "new"), f"new{self.rng.random()}", 1)])
-
-    async def check(self, store: Any, prefix: tuple[str, ...], filter: dict[str, Any] | None, **options: Any) -> Any:
-        asked = self.vector()
-        expected = sorted(
-            (
-                (-scored(self.metric, asked, embedding), namespace, key)
-                for (namespace, key), (embedding, n) in self.items.items()
-                if namespace[: len(prefix)] == prefix and (filter is None or n == filter["n"])
-            )
-        )[:10]
-        hits = await store.search(prefix, embedding=asked, filter=filter, **options)
-        if hits.exact:
-            assert [hit.item.key for hit in hits] == [key for _, _, key in expected]
-            assert [hit.score for hit in hits] == pytest.approx([-score for score, _, _ in expected], abs=1e-9)
-        return hits
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
-@pytest.mark.parametrize("with_numpy", [True, False], ids=["numpy", "plain"])
-async def test_search_by_meaning_equals_exhaustive_search(
-    make_memories: Make, metric: str, with_numpy: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 40)
-    if not with_numpy:
-        for module in (coding, matrix, scoring):
-            monkeypatch.setattr(module, "np", None)
-    model = Model(metric)
-    writer, reader, cold = (make_memories(dims=24, metric=metric) for _ in range(3))
-    for start in range(0, 300, 100):
-        namespaces = [("docs", model.rng.choice(["a", "b", "c", "a\x01"])) for _ in range(100)]
-        await writer.put_batch([model.put(space, str(start + n), n % 5) for n, space in enumerate(namespaces)])
-
-    for prefix in ((), ("docs",), ("docs", "a"), ("docs", "none")):
-        for filter in (None, {"n": 3}):
-            assert (await model.check(cold, prefix, filter, exact=True)).exact
-    large = await model.check(reader, ("docs",), None)
-    assert not large.exact
-    assert len(large) == 10
-    for _ in range(15):
-        await model.change_some(writer)
-        assert (await model.check(reader, ("docs",), None)).exact
-        assert (await model.check(reader, ("docs",), {"n": 3})).exact
-        assert (await model.check(reader, ("docs", "a"), None, exact=True)).exact
-    await writer.clear_namespace(("docs", "a"))
-    model.items = {key: value for key, value in model.items.items() if key[0] != ("docs", "a")}
-    assert (await model.check(reader, ("docs",), None)).exact
-    assert await reader.search(("docs", "a"), embedding=model.vector()) == []
 
 
 async def test_a_cold_search_finds_as_many_as_are_wanted(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,32 +125,6 @@ async def test_a_search_is_not_called_exact_because_somebody_deleted_embeddings(
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("limit", [1_500, 100])
-async def test_each_of_equal_embeddings_is_given_once(make_memories: Make, limit: int) -> None:
-    """In one search or in pages, ordered by key; the first page comes from a process with empty caches."""
-    store = make_memories(dims=3)
-    await store.put_batch([Put(HERE, f"{n:04}", n, embedding=[1, 2, 3]) for n in range(1_500)])
-    keys = []
-    for offset in range(0, 1_500, limit):
-        hits = await store.search(HERE, embedding=[1, 2, 3], limit=limit, offset=offset)
-        assert hits.exact
-        keys += [hit.item.key for hit in hits]
-    assert keys == [f"{n:04}" for n in range(1_500)]
-
-
-async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_memories: Make) -> None:
-    rng = random.Random(3)
-    centres = [[rng.gauss(0, 1) for _ in range(16)] for _ in range(4)]
-    stored = {f"{n:03}": rounded([value + 1e-4 * rng.gauss(0, 1) for value in centres[n % 4]]) for n in range(600)}
-    writer, warm = make_memories(dims=16), make_memories(dims=16)
-    await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
-    await warm.search(HERE, embedding=stored["000"])
-    for number, (key, values) in list(enumerate(stored.items()))[::15]:  # a sample from every cluster
-        for store in (warm, make_memories(dims=16)) if number % 60 == 0 else (warm,):
-            (hit,) = await store.search(HERE, embedding=values, limit=1)
-            assert (hit.item.key, hit.score) == (key, 1.0)
-
-
 @pytest.mark.parametrize("exact", [False, True])
 async def test_an_embedding_whose_first_bytes_look_encrypted_is_found(make_memories: Make, exact: bool) -> None:
     values = list(coding.decode_vector(b"\xfe\x02ab" + bytes(36) + b"\x00\x00\x80?"))
@@ -282,18 +161,6 @@ async def test_a_range_is_searched_in_memory_from_the_second_search_on(make_memo
         return int(count.round_trips)
 
     assert [await trips() for _ in range(4)] == [2, 2, 1, 1]
-
-
-async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:
-    await memories.put(HERE, "two", "x", embeddings=[[1, 0, 0], [0, 1, 0]])
-    await memories.put(HERE, "one", "y", embedding=[1, 1, 0])
-    found = await memories.search(embedding=[0, 1, 0])
-    assert [(hit.item.key, round(hit.score, 3)) for hit in found] == [("two", 1.0), ("one", 0.707)]
-    assert await memories.get_embeddings(HERE, "two") == [[1, 0, 0], [0, 1, 0]]
-    await memories.put(HERE, "two", "x")
-    assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 0])] == ["one"]
-    assert await memories.get_embeddings(HERE, "two") == []
-    assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 0], min_score=0.8)] == []
 
 
 @pytest.mark.parametrize(

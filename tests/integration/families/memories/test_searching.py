@@ -188,16 +188,6 @@ async def test_metadata_is_filtered_by_itself(memories: Any) -> None:
     assert await memories.search(filter={"n": 2}, metadata_filter={"n": 2}) == []
 
 
-async def test_without_a_question_the_newest_come_first(memories: Any) -> None:
-    for key in ("a", "b", "c"):
-        await memories.put(HERE, key, key)
-    await memories.put(HERE, "a", "again")
-    found = await memories.search(HERE)
-    assert [(hit.item.key, hit.score) for hit in found] == [("a", None), ("c", None), ("b", None)]
-    assert [hit.item.key for hit in await memories.search(HERE, limit=1, offset=1)] == ["c"]
-    assert await memories.search(HERE, limit=0) == []
-
-
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_words_are_found_at_once_and_scored_by_their_weight(memories: Any, make_memories: Make) -> None:
     await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
@@ -217,17 +207,6 @@ async def test_words_are_found_at_once_and_scored_by_their_weight(memories: Any,
     await memories.put(HERE, "both", {"a": "blue"}, text="yellow submarine")
     assert [hit.item.key for hit in await other.search(query="submarine")] == ["both"]
     assert await other.search(query="blue") == []
-
-
-async def test_a_word_that_no_item_has_counts_as_the_rarest(memories: Any) -> None:
-    await memories.put(HERE, "one", "green")
-    await memories.put(HERE, "two", "green tea")
-    found = await memories.search(query="green tea leaves")
-    whole = log(2) + 2 * log(3)
-    assert [(hit.item.key, hit.score) for hit in found] == [
-        ("two", pytest.approx((log(2) + log(3)) / whole)),
-        ("one", pytest.approx(log(2) / whole)),
-    ]
 
 
 async def test_a_search_by_words_without_full_text_index_raises_an_error(make_memories: Make) -> None:
@@ -297,17 +276,6 @@ async def test_an_embed_function_that_fails_writes_nothing(make_memories: Make) 
     with pytest.raises(InvalidInput, match="returned 2 embeddings for 1 texts"):
         await store.put(HERE, "k", "more")
     assert await store.count() == 0
-
-
-async def test_word_and_meaning_are_joined_by_their_ranks(memories: Any) -> None:
-    await memories.put(HERE, "word", "green tea", embedding=[0, 0, 1])
-    await memories.put(HERE, "meaning", "a drink", embedding=[1, 0, 0])
-    await memories.put(HERE, "both", "green leaves", embedding=[1, 0.1, 0])
-    found = await memories.search(query="green", embedding=[1, 0, 0])
-    assert found[0].item.key == "both"
-    assert {hit.item.key for hit in found} == {"word", "meaning", "both"}
-    assert all(0 < hit.score <= 1 for hit in found)
-    assert found[0].score > 0.98
 
 
 async def test_several_namespaces_are_searched_in_one_call(memories: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,20 +9,15 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
-from locus_mysql.cli.family_files import import_lines
 from locus_mysql.cli.main import main
-from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
-from ...proxy import WireProxy
 
 pytestmark = [pytest.mark.kept_tables("memories"), pytest.mark.slow]
 
 RunSql = Callable[..., tuple[Any, ...]]
-DEADLINE_S = 120.0
 TABLES = {
     "items": "tenant, path, item_key, value, metadata, version, ttl_us, COALESCE(search_text, pending_text), "
     "created_at, updated_at, expires_at",
@@ -72,29 +65,6 @@ def fill(config: MySQLConfig) -> int:
         return store.count() + sum(
             len(store.get_embeddings(hit.item.namespace, hit.item.key)) for hit in store.search(limit=100)
         )
-
-
-@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
-def test_imported_data_equal_the_exported_data(
-    driver: str, config: MySQLConfig, tmp_path: Path, kept: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    count = fill(config)
-    file, again = tmp_path / "memories.jsonl", tmp_path / "again.jsonl"
-    assert main(["export", str(file), "--family", "memories", "--driver", driver]) == 0
-    assert f"Exported {count} rows." in capsys.readouterr().err
-    assert file.stat().st_mode & 0o077 == 0
-    assert len(file.read_bytes().splitlines()) == count + 2
-    assert main(["import", str(file), "--driver", driver, "--prefix", "other_"]) == 0
-    assert capsys.readouterr().out == f"Imported {count} rows.\n"
-    one, other = kept(), kept("other_")
-    one["items"] = tuple(row for row in one["items"] if row[2] != b"expired")
-    one["vectors"] = tuple(row for row in one["vectors"] if row[5] is not None)
-    for name in ("vectors", "signs"):
-        one[name] = tuple(row for row in one[name] if row[2] != b"expired")
-    assert other == one
-    assert main(["export", str(again), "--family", "memories", "--prefix", "other_"]) == 0
-    assert again.read_bytes() == file.read_bytes()
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_imported_items_are_found_and_can_be_written_again(config: MySQLConfig, tmp_path: Path) -> None:
@@ -149,19 +119,6 @@ def test_a_write_between_looking_and_writing_is_not_lost(
         assert (store.get(("u",), "k"), store.get(("u",), "l")) == ("meanwhile", "from the file")
 
 
-@pytest.fixture
-def many(config: MySQLConfig) -> int:
-    with SyncMemoryStore(config, dims=2) as store:
-        store.put_batch(
-            [Put(("n", str(n % 3)), f"k{n}", {"n": n, "t": "tea"}, embedding=[n + 1, 2]) for n in range(710)]
-        )
-    return 710
-
-
-def lines_of(path: Path) -> list[bytes]:
-    return path.read_bytes().splitlines(keepends=True)
-
-
 def test_items_that_need_more_than_a_packet_together_are_written_apart(
     own_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,33 +133,6 @@ def test_items_that_need_more_than_a_packet_together_are_written_apart(
     assert capsys.readouterr().out == "Imported 6 rows.\n"
     with SyncMemoryStore(config.model_copy(update={"tenant": "acme"})) as store:
         assert store.count() == 6
-
-
-async def test_an_import_whose_answers_are_lost_writes_once(
-    many: int, make_config: MakeConfig, proxy: WireProxy, tmp_path: Path, kept: Any
-) -> None:
-    file = tmp_path / "memories.jsonl"
-    assert main_in_thread("export", str(file), "--family", "memories") == 0
-    config = make_config(
-        driver="pymysql", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", table_prefix="other_"
-    )
-    lines = lines_of(file)
-
-    def losing() -> Any:
-        for number, line in enumerate(lines):
-            if number == 520:
-                proxy.drop_after_send()
-            yield line
-
-    done = await import_lines(config, losing())
-    assert (done.copied, done.present, done.differing) == (2 * many, 0, 0)
-    assert kept("other_") == kept()
-
-
-def main_in_thread(*arguments: str) -> int:
-    """Run a command for a test that runs in an event loop."""
-    done = subprocess.run([sys.executable, "-m", "locus_mysql", *arguments], capture_output=True, timeout=DEADLINE_S)
-    return done.returncode
 
 
 def test_words_of_items_without_a_full_text_index_are_found_after_an_import(

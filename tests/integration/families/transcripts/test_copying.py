@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.cli import main as cli
 from locus_mysql.errors import InvalidInput, ThreadExists, Unavailable, VersionConflict
 from locus_mysql.families.registry import find_family
 from locus_mysql.families.transcripts import inspection
@@ -20,7 +18,6 @@ from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.owner_writer import OwnerWriter
 
-from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
 from ...drivers_under_test import SYNC_DRIVERS
 from ...engines import RECOGNISED
@@ -124,22 +121,6 @@ def test_a_copy_that_its_framework_could_not_use_is_refused(store: Any, copy: Co
     with pytest.raises(InvalidInput, match=problem):
         copy("test/project/ada~1session", target)
     assert store.count() == 1
-
-
-def test_more_than_ten_thousand_items_are_exported_and_imported(
-    store: Any, config: MySQLConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(store, 10_100)
-    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
-    file = str(tmp_path / "transcripts.jsonl")
-    assert cli.main(["export", file, "--family", "transcripts"]) == 0
-    assert cli.main(["import", file, "--tenant", "acme"]) == 0
-    with SyncTranscriptStore(config.model_copy(update={"tenant": "acme"})) as imported:
-        assert imported.open(LONG)[1] == store.open(LONG)[1]
-        imported.append(LONG, [NewItem("new", "new")])  # its place is none that an item had before
-        found = imported.find(LONG, "new")
-        assert found is not None
-        assert found.seq == 10_102
 
 
 async def test_a_search_reads_a_bounded_number_of_bytes_in_pages(

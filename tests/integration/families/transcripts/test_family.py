@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,20 +73,6 @@ def test_health_counts_and_vacuum_removes_what_has_expired(
     assert removed == "Removed 1 expired transcript and 0 records of recent writes of transcripts.\n"
     assert run_sql(f"SELECT COUNT(*) FROM {config.database}.locus_transcript_items") == ((2,),)
     assert store.read(ODD).items[1].content is None
-
-
-def test_unusual_names_and_values_are_imported_equal(store: Any, run: Run, tmp_path: Path, config: MySQLConfig) -> None:
-    file = str(tmp_path / "transcripts.jsonl")
-    run("export", file, "--family", "transcripts")
-    assert run("import", file, "--tenant", "acme") == "Imported 6 rows.\n"
-    with SyncTranscriptStore(config.model_copy(update={"tenant": "acme"})) as copy:
-        for key in (KEY, ODD):
-            assert copy.open(key)[1] == store.open(key)[1]
-        copy.append(KEY, header=Header(1))
-    assert "1 different in the target" in run("import", file, "--tenant", "acme", code=1)
-    assert "Imported 3 rows, 3 already present" in run("import", file, "--tenant", "acme", "--overwrite")
-    with SyncTranscriptStore(config.model_copy(update={"tenant": "acme"})) as copy:
-        assert copy.get(KEY).header == store.get(KEY).header
 
 
 async def test_the_inspector_shows_a_transcript_as_a_conversation(store: Any, config: MySQLConfig) -> None:

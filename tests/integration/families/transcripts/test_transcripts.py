@@ -128,22 +128,6 @@ async def test_transcripts_are_listed_by_key_and_by_time(store: Any, make_store:
     assert await names(store.recent("test", scope="ada")) == ["c", "b"]
 
 
-async def test_names_compare_by_code_point_and_others_tenants_are_not_seen(store: Any, make_store: Make) -> None:
-    names = ["Bob", "bob", "bob ", "e\u0301", "\u00e9", "😀" * 200, "a/b", "%", "~0"]
-    for number, name in enumerate(names):
-        await store.append(KEY._replace(name=name), items(number))
-    for number, name in enumerate(names):
-        assert numbers(await store.read(KEY._replace(name=name))) == [number]
-    assert await make_store(tenant="Default").read(KEY._replace(name="bob")) is None
-    for bad in ("", "\0", "\ud800", "x" * 801, 7):
-        with pytest.raises(InvalidInput):
-            await store.append(KEY._replace(name=bad), items(1))
-    with pytest.raises(InvalidInput):
-        await store.append(KEY, [NewItem({1: 2})])
-    with pytest.raises(InvalidInput):
-        await store.append(KEY, [NewItem(1, "x" * 256)])
-
-
 @pytest.mark.parametrize("side", ["pymysql-sync"])
 async def test_a_damaged_state_is_reported(
     store: Any, make_store: Make, run_sql: Callable[..., Any], database: str

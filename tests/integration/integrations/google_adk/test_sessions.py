@@ -236,31 +236,6 @@ async def test_writers_of_several_sessions_lose_no_change_of_a_shared_state(make
     }
 
 
-async def test_two_writers_of_one_session_lose_no_event(make_sessions: MakeSessions) -> None:
-    services = [make_sessions(), make_sessions()]
-    await services[0].create_session(**ADA, session_id="s")
-
-    async def work(index: int) -> None:
-        for number in range(10):
-            event = said(f"{index}/{number}", state={f"{index}": number, "user:last": number})
-            while True:
-                session = await services[index].get_session(**ADA, session_id="s")
-                assert session is not None
-                try:
-                    await services[index].append_event(session, event)
-                    break
-                except StaleSessionError:
-                    continue
-
-    await asyncio.gather(work(0), work(1))
-    stored = await services[0].get_session(**ADA, session_id="s")
-    assert stored is not None
-    texts = _texts(stored.events)
-    assert len(texts) == 20
-    for index in range(2):
-        assert [text for text in texts if text.startswith(f"{index}/")] == [f"{index}/{number}" for number in range(10)]
-
-
 def _texts(events: Sequence[Event]) -> list[str]:
     return [part.text or "" for event in events if event.content for part in event.content.parts or ()]
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from itertools import chain
 from typing import Annotated, Any
@@ -251,26 +247,6 @@ async def test_the_history_of_a_channel_is_that_of_langgraphs_own_walk(open_save
 
 
 @one_of_each
-async def test_pruning_never_breaks_a_channel_that_is_stored_as_its_writes(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver = open_saver(side)
-    for turn in range(30):
-        found = await call(saver, {"lines": [f"in {turn}"], "whole": [f"in {turn}"]})
-        if turn % 3 == 2:
-            await saver.aprune(["thread"])
-            assert len(await listed(saver)) == 1
-        (state, *_) = await states(open_saver(side))
-        assert state.values["lines"] == found["lines"] == found["whole"]
-    ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_checkpoints")
-    assert 1 < rows < 30, "only what the newest needs is kept"
-    await saver.adelete_thread("thread")
-    # The table of writes also has call tokens, of no tenant.
-    for table in ("graph_checkpoints", "graph_parts", "graph_writes"):
-        assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_{table} WHERE tenant <> ''") == ((0,),)
-
-
-@one_of_each
 async def test_deleting_a_run_never_breaks_what_later_runs_need_of_it(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     for turn in range(9):
@@ -364,50 +340,3 @@ async def test_a_thread_of_another_store_is_refused(make_config: MakeConfig, ope
     config: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": "x"}}
     with pytest.raises(CorruptCheckpoint, match="LangGraph did not save"):
         await open_saver().aget_tuple(config)
-
-
-KILLED = """
-    import os, signal, sys
-    from langchain_core.messages import HumanMessage
-    from locus_mysql import MySQLConfig
-    from locus_mysql.integrations.langgraph import MySQLSaver
-    from tests.integration.integrations.langgraph.graphs import steps
-
-    class Dying(MySQLSaver):
-        def put(self, config, checkpoint, metadata, new_versions):
-            if metadata.get("step") == 2:  # what the task wrote is stored, the checkpoint after it is not
-                while not any(write[1] == "log" for write in self.get_tuple(config).pending_writes):
-                    pass
-                os.kill(os.getpid(), signal.SIGKILL)
-            return super().put(config, checkpoint, metadata, new_versions)
-
-    saver = Dying(MySQLConfig(dsn=sys.argv[1], driver="pymysql"))
-    graph = steps(4, {}).compile(checkpointer=saver)
-    graph.invoke({"log": []}, {"configurable": {"thread_id": "thread"}})
-"""
-
-
-@pytest.mark.slow
-@each_way
-async def test_a_process_killed_between_writes_and_checkpoint_loses_nothing(
-    open_saver: OpenSaver, side: str, server_dsn: str, database: str
-) -> None:
-    from .graphs import steps
-
-    dsn = f"{server_dsn.rpartition('/')[0]}/{database}"
-    killed = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", textwrap.dedent(KILLED), dsn],
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    runs: dict[str, int] = {}
-    graph = steps(4, runs).compile(checkpointer=open_saver(side))
-    if side.endswith("async"):
-        found = await graph.ainvoke(None, CONFIG)
-    else:
-        found = await asyncio.to_thread(graph.invoke, None, CONFIG)
-    assert found["log"] == ["step0", "step1", "step2", "step3"]
-    assert "ran step1" not in runs, "its writes were stored, so it need not run again"

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolCall
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall
 from langgraph.types import Command
 
 from ...conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver
-from .graphs import asking, chat, nested, steps
+from .graphs import asking, chat, steps
 
 pytestmark = pytest.mark.kept_tables("graphs")
 
@@ -83,61 +82,6 @@ async def test_a_conversation_goes_on_in_another_process(running: Any, side: str
     assert state.next == ()
 
 
-@one_of_each
-async def test_the_history_is_that_of_langgraphs_own_saver(running: Any, side: str) -> None:
-    graph, reference = running(chat(), side), Running(chat().compile(checkpointer=InMemorySaver()), side)
-    for turn in range(9):
-        given = {"messages": [HumanMessage(f"turn {turn} " * 40, id=f"h{turn}")], "notes": {"turn": turn}}
-        await graph(given)
-        await reference(given)
-
-    def seen(state: Any) -> Any:
-        metadata = {name: value for name, value in state.metadata.items() if name != "parents"}
-        return (texts(state), state.values.get("notes"), state.next, metadata, state.parent_config is None)
-
-    for options in ({}, {"limit": 5}, {"filter": {"source": "input"}}, {"filter": {"step": 4}}):
-        ours = [seen(one) for one in await graph.history(**options) if "messages" in one.values]
-        theirs = [seen(one) for one in await reference.history(**options) if "messages" in one.values]
-        assert ours == theirs
-        assert ours
-    whole = await graph.history()
-    before = await graph.history(before=whole[3].config)
-    assert [one.config for one in before] == [one.config for one in whole[4:]]
-
-
-@each_way
-async def test_time_travel_goes_on_from_a_checkpoint_of_the_past(running: Any, side: str) -> None:
-    graph = running(chat(), side)
-    for turn in range(6):
-        await graph({"messages": [HumanMessage(f"turn {turn} " * 40)]})
-    past = next(one for one in await graph.history() if one.values["count"] == 3 and not one.next)
-    other = running(chat(), side)
-    assert len(texts(await other.state(past.config))) == 6
-    found = await other({"messages": [HumanMessage("another way")]}, past.config)
-    assert texts(found)[:6] == texts(past)
-    assert texts(found)[6:] == ["another way", "You said: another way"]
-    newest = await running(chat(), side).state()
-    assert texts(newest) == texts(found)
-    longest = max((len(texts(one)) for one in await graph.history() if one.values), default=0)
-    assert longest == 12, "the other branch is gone"
-
-
-@each_way
-async def test_a_fork_by_update_state_changes_what_follows(running: Any, side: str) -> None:
-    graph = running(chat(), side)
-    await graph({"messages": [HumanMessage("one " * 100, id="1")]})
-    await graph({"messages": [HumanMessage("two " * 100, id="2")]})
-    forked = await graph.update({"messages": [HumanMessage("changed", id="1"), RemoveMessage(id="2")], "count": 40})
-    state = await running(chat(), side).state()
-    assert state.values["messages"][0].content == "changed"
-    assert [message.id for message in state.values["messages"]].count("2") == 0
-    assert state.values["count"] == 40
-    assert state.metadata["source"] == "update"
-    found = await running(chat(), side)({"messages": [HumanMessage("on")]}, forked)
-    assert found["count"] == 41
-    assert texts(found)[0] == "changed"
-
-
 @each_way
 @durabilities
 async def test_a_graph_that_waits_for_a_person_is_resumed_in_another_process(
@@ -153,15 +97,6 @@ async def test_a_graph_that_waits_for_a_person_is_resumed_in_another_process(
     last = await running(asking(), side)(Command(resume=36), durability=durability)
     assert texts(last)[-1] == "Ada is 36"
     assert (await running(asking(), side).state()).next == ()
-
-
-@one_of_each
-async def test_a_subgraph_with_memory_of_its_own_remembers_between_calls(running: Any, side: str) -> None:
-    for _ in range(2):
-        await running(nested(checkpointer=True), side)({"messages": [HumanMessage("hello")]})
-        await running(nested(checkpointer=True), side)(Command(resume="Ada"))
-        last = await running(nested(checkpointer=True), side)(Command(resume=36))
-    assert texts(last).count("Ada is 36") == 2
 
 
 @each_way

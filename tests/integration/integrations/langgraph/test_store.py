@@ -102,13 +102,6 @@ def store(make_store: Make) -> Any:
     return make_store()
 
 
-@pytest.mark.kept_tables
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_setup_creates_the_tables(store: Any, sql: Any) -> None:  # noqa: F811 - a fixture
-    await store.setup()
-    assert "locus_memory_items" in {name for (name,) in sql("SHOW TABLES")}
-
-
 async def test_a_batch_answers_in_order_and_reads_before_it_writes(store: Any) -> None:
     await store.abatch(
         [PutOp(("a",), "old", {"n": 1}), PutOp(("a",), "gone", {"n": 2}), PutOp(("b", "c"), "k", {"n": 3})]
@@ -157,27 +150,6 @@ async def test_a_batch_with_an_operation_that_is_refused_does_nothing(store: Any
     with pytest.raises(InvalidNamespaceError):
         await store.aput(("langgraph",), "k", {})
     assert await store.asearch(()) == []
-
-
-async def test_namespaces_are_listed_as_in_memory(store: Any) -> None:
-    memory = InMemoryStore()
-    names = [("a", "b", "c"), ("a", "b", "d"), ("a", "x", "c"), ("b", "b", "c"), ("a",), ("users", "1", "prefs")]
-    for namespace in names:
-        await store.aput(namespace, "k", {})
-        memory.put(namespace, "k", {})
-    for options in (
-        {},
-        {"prefix": ("a",)},
-        {"prefix": ("a", "*", "c")},
-        {"suffix": ("c",)},
-        {"suffix": ("b", "*")},
-        {"prefix": ("a",), "suffix": ("c",)},
-        {"max_depth": 2},
-        {"max_depth": 1, "limit": 2},
-        {"max_depth": 2, "offset": 1, "limit": 2},
-        {"prefix": ("zzz",)},
-    ):
-        assert await store.alist_namespaces(**options) == memory.list_namespaces(**options), options
 
 
 def random_value(chosen: random.Random, depth: int) -> Any:

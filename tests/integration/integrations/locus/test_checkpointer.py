@@ -83,29 +83,6 @@ class TestContract:
         async with make_checkpointer(host="127.0.0.1", port=port, connect_timeout_s=1, retry_deadline_s=0) as one:
             assert await one.health_check() is False
 
-    def test_the_synchronous_twin_has_the_same_methods(self) -> None:
-        own = {name for name in vars(MySQLCheckpointer) if not name.startswith("_")}
-        assert own == {name for name in vars(SyncMySQLCheckpointer) if not name.startswith("_")}
-        for name in own - {"config", "capabilities"}:
-            mine, theirs = getattr(MySQLCheckpointer, name), getattr(SyncMySQLCheckpointer, name)
-            assert inspect.signature(mine).parameters == inspect.signature(theirs).parameters, name
-            assert not inspect.iscoroutinefunction(theirs)
-
-    def test_the_synchronous_twin_does_the_same_without_an_event_loop(self, make_config: MakeConfig) -> None:
-        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as checkpointer:
-            state = a_state("an apple")
-            first = checkpointer.save(state, "t", metadata={"a": 1})
-            assert checkpointer.load("t") == state
-            assert checkpointer.list_checkpoints("t") == [first]
-            assert checkpointer.search("apple")[0]["checkpoint_id"] == first
-            assert checkpointer.query_by_metadata("a", 1)[0]["checkpoint_id"] == first
-            with checkpointer.tenant_scope("other"):
-                assert checkpointer.load("t") is None
-            assert checkpointer.copy_thread("t", "u")
-            assert checkpointer.delete("t")
-            assert checkpointer.health_check() is True
-            assert all(dataclasses.asdict(checkpointer.capabilities).values())
-
     @pytest.mark.kept_tables  # a new schema: the test checks that no tables were created
     def test_an_agent_refuses_the_synchronous_twin_before_anything_is_done(
         self, make_config: MakeConfig, run_sql: RunSQL, database: str
@@ -132,13 +109,6 @@ class TestContract:
             times = [value for name, value in answer.items() if name in {"created_at", "updated_at"}]
             assert times
             assert all(datetime.fromisoformat(value).utcoffset() == timedelta(0) for value in times)
-
-    async def test_threads_are_listed_page_by_page(self, checkpointer: MySQLCheckpointer) -> None:
-        for name in "abcde":
-            await checkpointer.save(a_state("x"), name)
-        pages = [await checkpointer.list_threads(limit=2, offset=offset) for offset in (0, 2, 4, 6)]
-        assert pages == [["e", "d"], ["c", "b"], ["a"], []]
-        assert (await checkpointer.estimate_count("?")).number == 5
 
     async def test_locus_retained_checkpointer_wraps_it(self, checkpointer: MySQLCheckpointer) -> None:
         now = datetime(2026, 1, 1, tzinfo=UTC)

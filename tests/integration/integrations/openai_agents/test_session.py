@@ -73,20 +73,6 @@ async def test_a_streamed_run_and_a_limited_one_use_the_session(make_session: Ma
     assert [one.get("content") for one in await session.get_items()][::2] == ["1", "2", "3"]
 
 
-async def test_limits_are_those_of_the_session_in_sqlite(make_session: MakeSession) -> None:
-    for settings in (None, SessionSettings(limit=2), {"limit": 2}):
-        session, reference = make_session(session_settings=settings), SQLiteSession("s", session_settings=settings)
-        await session.clear_session()
-        for one in (session, reference):
-            await one.add_items(said("a", "b", "c", "d"))
-        for limit in (None, 0, 1, 3, 4, 100, -1):
-            assert await session.get_items(limit) == await reference.get_items(limit)
-            assert await session.get_items(limit=limit) == await reference.get_items(limit=limit)
-        session.session_settings = reference.session_settings = None
-        assert await session.get_items() == await reference.get_items() == said("a", "b", "c", "d")
-        reference.close()
-
-
 async def test_items_come_back_as_from_the_session_in_sqlite(make_session: MakeSession) -> None:
     session, reference = make_session(), SQLiteSession("s")
     items: list[Any] = [

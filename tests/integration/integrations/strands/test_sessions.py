@@ -43,25 +43,6 @@ def ids(found: list[SessionMessage]) -> list[int]:
     return [one.message_id for one in found]
 
 
-def test_sessions_agents_and_messages_come_back_equal(make_repository: MakeRepository) -> None:
-    repository, other = make_repository(), make_repository()
-    session = Session("s", SessionType.AGENT)
-    assert repository.read_session("s") is None
-    assert repository.create_session(session) is session
-    assert other.read_session("s") == session
-    agent = SessionAgent("a", {"n": [1, 2.5, None], "é": "\0\U0001f600"}, {"removed": 1}, {"blob": b"\0\xff"})
-    repository.create_agent("s", agent)
-    assert other.read_agent("s", "a") == agent
-    assert other.read_agent("s", "b") is None
-    assert other.read_agent("t", "a") is None
-    first = message(0, "é\0'; DROP TABLE x; -- %s", image={"source": {"bytes": b"\x89PNG\0"}})
-    repository.create_message("s", "a", first)
-    assert other.read_message("s", "a", 0) == first
-    assert other.read_message("s", "a", 1) is None
-    assert other.list_messages("s", "a") == [first]
-    assert other.list_messages("s", "b") == []
-
-
 def test_creating_existing_records_and_updating_missing_ones_is_refused(make_repository: MakeRepository) -> None:
     repository, other = make_repository(), make_repository()
     for call in (
@@ -167,26 +148,6 @@ def test_an_equal_message_is_stored_once_and_another_one_of_its_id_refused(make_
     found = repositories[0].list_messages("s", "a")
     assert ids(found) == [0, 1]
     assert texts_of([found[1].message]) == written
-
-
-def test_writers_of_different_agents_of_a_session_do_not_disturb_each_other(make_repository: MakeRepository) -> None:
-    repositories = [make_repository() for _ in range(3)]
-    repositories[0].create_session(Session("s", SessionType.AGENT))
-
-    def write(number: int) -> None:
-        repository, agent_id = repositories[number], f"agent-{number}"
-        repository.create_agent("s", SessionAgent(agent_id, {}, {}))
-        for one in range(8):
-            repository.create_message("s", agent_id, message(one, one))
-            repository.update_agent("s", SessionAgent(agent_id, {"step": one}, {}))
-
-    with ThreadPoolExecutor(3) as executor:
-        list(executor.map(write, range(3)))
-    for number in range(3):
-        agent = repositories[0].read_agent("s", f"agent-{number}")
-        assert agent is not None
-        assert agent.state == {"step": 7}
-        assert ids(repositories[0].list_messages("s", f"agent-{number}")) == list(range(8))
 
 
 def test_a_write_to_a_session_of_this_process_is_one_round_trip(make_repository: MakeRepository) -> None:

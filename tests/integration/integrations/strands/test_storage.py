@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -144,26 +143,6 @@ async def test_tenants_and_other_stores_are_apart(make_config: MakeConfig, drive
         await CheckpointStore(database).save("strands/a", {"step": 1}, "content")
         with pytest.raises(StorageError, match="not written by StrandsStorage"):
             await mine.read("a")
-
-
-async def test_concurrent_writers_leave_one_of_their_values(make_storage: MakeStorage) -> None:
-    storages = [make_storage() for _ in range(3)]
-
-    async def write(storage: Any, who: int) -> None:
-        messages: list[Any] = []
-        for number in range(10):
-            messages.append({"role": "user", "content": [{"text": f"{who} {number}"}]})
-            await storage.write(LATEST, json.dumps({"data": {"messages": messages}}).encode())
-            await storage.write(f"{HISTORY}snapshot_{who}-{number}.json", json.dumps(messages).encode())
-
-    await asyncio.gather(*(write(storage, who) for who, storage in enumerate(storages)))
-    found = json.loads(await storages[0].read(LATEST) or b"")["data"]["messages"]
-    assert len(found) == 10
-    assert len({message["content"][0]["text"].split()[0] for message in found}) == 1
-    assert len(await storages[0].list(HISTORY)) == 30
-    for who in range(3):
-        last = json.loads(await storages[2].read(f"{HISTORY}snapshot_{who}-9.json") or b"")
-        assert [one["content"][0]["text"] for one in last] == [f"{who} {number}" for number in range(10)]
 
 
 async def test_an_agent_continues_from_the_snapshot_of_another_process(make_storage: MakeStorage) -> None:

@@ -10,12 +10,11 @@ import pytest
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.records import (
     checkpoint_info,
-    checkpoints_of,
     decode_state_text,
     history_entry,
 )
 from locus_mysql.families.checkpoints.state_rows import row_seal
-from locus_mysql.families.checkpoints.statements.queries import ChosenRow, HistoryRow, MetadataRow
+from locus_mysql.families.checkpoints.statements.queries import HistoryRow, MetadataRow
 from locus_mysql.families.checkpoints.store import StoreOperations
 
 from .states import CLEAR
@@ -43,14 +42,6 @@ def test_metadata_that_is_not_an_object_is_damaged(metadata: str) -> None:
 
 def seal_of(checkpoint_id: str, metadata: str | None, thread_id: str = "t") -> int:
     return row_seal(CLEAR.of("tenant", thread_id), checkpoint_id, TOKEN, metadata)
-
-
-def test_rows_of_a_checkpoint_belong_together() -> None:
-    rows = [
-        ChosenRow(thread_id, name, None, AT, 1, seq, b"", b"", AT)
-        for seq, (thread_id, name) in enumerate([("t", "c"), ("t", "c"), ("t", "d"), ("u", "d")])
-    ]
-    assert [[row.seq for row in group] for group in checkpoints_of(rows)] == [[0, 1], [2], [3]]
 
 
 def test_without_a_limit_a_store_returns_the_default_number() -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import numpy
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.memories.vectors import coding, matrix, scoring
 from locus_mysql.families.memories.vectors.coding import decode_vector, encode_vector, floats_of, signs_of
 from locus_mysql.families.memories.vectors.matrix import Matrix
-from locus_mysql.families.memories.vectors.scoring import METRICS, QueryVector
+from locus_mysql.families.memories.vectors.scoring import QueryVector
 
 floats = st.floats(-(2.0**66), 2.0**66, width=32, allow_subnormal=False)
 vectors = st.lists(floats, min_size=5, max_size=5).filter(lambda values: any(abs(value) > 1e-20 for value in values))
@@ -51,38 +49,6 @@ def test_numbers_in_an_array_are_taken_as_those_in_a_list() -> None:
 def test_signs_are_a_bit_per_dimension_the_first_highest() -> None:
     assert signs_of(floats_of([1, -1, 0, 2], None)) == bytes([0b10010000])
     assert signs_of(floats_of([1] * 9, None)) == bytes([0xFF, 0x80])
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.usefixtures("arithmetic")
-def test_a_matrix_ranks_the_embeddings_put_and_not_removed(metric: Any) -> None:
-    operation = st.tuples(st.integers(0, 19), st.none() | vectors)
-
-    @given(st.lists(operation, max_size=40), vectors, st.integers(1, 12), st.lists(st.floats(0, 9), max_size=20))
-    def check(
-        operations: list[tuple[int, list[float] | None]], asked: list[float], wanted: int, of: list[float]
-    ) -> None:
-        kept: Matrix[int] = Matrix(5)
-        expected: dict[int, bytes] = {}
-        for key, values in operations:
-            if values is None:
-                kept.remove(key)
-                expected.pop(key, None)
-            else:
-                expected[key] = encode_vector(values, 5).embedding
-                kept.fill([(key, expected[key])])
-        query = QueryVector(floats_of(asked, 5), metric)
-        scores = dict(zip(expected, query.scores(list(expected.values())), strict=True))
-        ranked = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
-        assert kept.best(query, wanted) == ranked[:wanted]
-        factors = dict(enumerate(of))
-        weighed = [(key, score * factors[key]) for key, score in scores.items() if key in factors]
-        assert kept.best(query, wanted, factors) == sorted(weighed, key=lambda one: (-one[1], one[0]))[:wanted]
-        for key in expected:
-            kept.remove(key)
-        assert (len(kept), kept.size_bytes, kept.best(query, 1)) == (0, 0, [])
-
-    check()
 
 
 @pytest.mark.usefixtures("arithmetic")

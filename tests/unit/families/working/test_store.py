@@ -23,14 +23,12 @@ from locus_mysql.families.working.calls import Address, Call, Limits, Variable, 
 from locus_mysql.families.working.values import canonical_form, encode
 from locus_mysql.runtime.exact_json import encode_json
 from locus_mysql.working import (
-    MISSING,
     InMemoryStorage,
     SyncWorkingMemory,
     WorkingMemory,
 )
 
 from ....either_side import AnyStore as AnyMemory
-from .conftest import Clock
 
 VALUES = [
     None,
@@ -269,60 +267,6 @@ async def test_a_session_is_ended_only_if_asked(storage: InMemoryStorage) -> Non
     assert await memory.get("key") is None
     with pytest.raises(ConfigError, match="async with"):
         WorkingMemory("one", storage).__enter__()
-
-
-async def test_numbers_are_counted(memory: AnyMemory) -> None:
-    assert [await memory.increment("n"), await memory.increment("n", 5), await memory.increment("n", -8)] == [1, 6, -2]
-    await memory.set("n", 2**63 - 2)
-    assert await memory.increment("n") == 2**63 - 1
-    for wrong in (2**63 - 1, 2**63, 1.0, "1", None, True, [1]):
-        await memory.set("n", wrong)
-        with pytest.raises(InvalidInput, match=r"'n'.*Nothing was changed"):
-            await memory.increment("n")
-        assert await memory.get("n") == wrong
-
-
-async def test_a_value_is_replaced_only_if_it_is_as_expected(memory: AnyMemory) -> None:
-    assert await memory.compare_and_set("key", MISSING, None)
-    assert not await memory.compare_and_set("key", MISSING, 1)
-    assert await memory.compare_and_set("key", None, {"b": [1, {"y": 1, "x": 2}], "a": "x" * 50})
-    assert await memory.compare_and_set("key", {"a": "x" * 50, "b": [1, {"x": 2, "y": 1}]}, 1)
-    for other in (1.0, True, "1", None, [1]):
-        assert not await memory.compare_and_set("key", other, 2)
-    assert await memory.compare_and_set("key", 1, [1, 2])
-    assert not await memory.compare_and_set("key", [2, 1], 3)
-    assert await memory.get("key") == [1, 2]
-    assert repr(MISSING) == "MISSING"
-
-
-async def test_a_session_lives_for_its_whole_time_after_each_use(
-    open_memory: Callable[..., AnyMemory], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("locus_mysql.families.working.operations.monotonic", lambda: clock.now_us / 1_000_000)
-    memory = open_memory(session_ttl_seconds=80)
-    await memory.set("key", 1)
-    for _ in range(20):
-        clock.move(79)
-        assert await memory.get("key") == 1
-    for _ in range(20):
-        clock.move(9)
-        assert await memory.get("key") == 1
-    clock.move(80)
-    assert await open_memory().exists("key")  # which does not renew it, as this object has no time to live
-    clock.move(11)
-    assert not await memory.exists("key")
-    await memory.set("key", 2)
-    assert await memory.touch(800)
-    clock.move(799)
-    assert await memory.get("key") == 2
-    assert await open_memory().touch(5)
-    assert await memory.get("key") == 2  # this call also reads the shorter time to live
-    for _ in range(10):
-        clock.move(4)
-        assert await memory.get("key") == 2
-    clock.move(6)
-    assert not await memory.touch()
-    assert await memory.get_all() == {}
 
 
 async def test_the_error_of_a_full_session_names_the_limit(open_memory: Callable[..., AnyMemory]) -> None:

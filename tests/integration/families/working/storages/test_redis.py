@@ -215,48 +215,6 @@ def test_a_checkpoint_stores_what_changed(storage: RedisStorage, redis_server: O
 
 
 @both_sides
-def test_a_lost_answer_counts_once(
-    execute: Execute, storage: RedisStorage, redis_server: OwnServer, prefix: str
-) -> None:
-    """redis-py repeats the command automatically."""
-    lost = 0
-
-    class Losing(redis.Connection):
-        def read_response(self, *args: Any, **options: Any) -> Any:
-            nonlocal lost
-            answer = super().read_response(*args, **options)
-            if isinstance(answer, list) and armed:
-                armed.pop()
-                lost += 1
-                self.disconnect()
-                raise redis.ConnectionError("the answer got lost")
-            return answer
-
-    class LosingAwaited(redis.asyncio.Connection):
-        async def read_response(self, *args: Any, **options: Any) -> Any:
-            nonlocal lost
-            answer = await super().read_response(*args, **options)
-            if isinstance(answer, list) and armed:
-                armed.pop()
-                lost += 1
-                await self.disconnect(nowait=True)
-                raise redis.ConnectionError("the answer got lost")
-            return answer
-
-    armed: list[int] = []
-    connection = Losing if execute is blocking else LosingAwaited
-    losing = RedisStorage(redis_server.url, prefix=prefix, timeout_s=60.0, connection_class=connection)
-    for commands in ((calls.Increment("n", 1),), (calls.Append(b"1"),), (calls.Increment("n", 1), calls.Append(b"2"))):
-        armed.append(1)
-        execute(losing, call(*commands))
-    losing.close()
-    assert lost == 3
-    found = blocking(storage, call(calls.Read(("n",)), calls.ReadNotes()))
-    assert found.results[0]["n"].value == b"2"  # type: ignore[index]
-    assert found.results[1] == [b"1", b"2"]
-
-
-@both_sides
 def test_a_server_that_is_not_there_is_unavailable(execute: Execute, own_redis: OwnServer) -> None:
     storage = RedisStorage(own_redis.url, timeout_s=5.0)
     execute(storage, call(calls.Append(b"1")))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +13,9 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import (
     COPYING_ROWS,
     REWRITING_ROWS,
-    WHOLE_BELOW_BYTES,
     Held,
     Lineage,
     NotHeld,
-    assemble,
     extend,
     lasting,
     rows_needed,
@@ -27,7 +23,7 @@ from locus_mysql.families.checkpoints.coding.delta import (
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 
 from .....thoroughness import FULL
-from ..states import CLEAR, STATES, delta_of, same, stored_bytes
+from ..states import STATES, delta_of, same, stored_bytes
 from .stored_rows import State, Table, message
 
 LISTS = st.sampled_from(["messages", "steps", "warnings"])
@@ -168,12 +164,6 @@ def test_a_restarted_log_does_not_store_the_others_again() -> None:
             assert len(stored_bytes(delta)) < 6_000
 
 
-def test_rows_without_payloads_need_a_cached_state() -> None:
-    table, _, _ = grown(3)
-    with pytest.raises(NotHeld):
-        assemble([*table.chain(3)[:-1], table.chain(3)[-1]._replace(payload=None)], "t", CLEAR)
-
-
 def test_unchanged_values_are_the_same_objects_along_a_lineage() -> None:
     begun = [message(number) for number in range(20)]
     lineage = extend((), delta_of({"messages": begun, "steps": begun}), 1, b"1" * 16)
@@ -209,15 +199,6 @@ def test_new_text_is_relative_to_the_parent_even_if_the_base_is_another_state() 
     assert delta.discontinued == set()  # an empty log is not missed
 
 
-def test_a_small_state_is_stored_whole() -> None:
-    table, lineage = Table(), ()
-    for turn in range(4):
-        state = {"messages": ["x" * 100] * turn}
-        assert encode(state).size_bytes <= WHOLE_BELOW_BYTES
-        delta, lineage = table.save(state, lineage)
-        assert delta.base is None
-
-
 def test_continuation_is_decided_for_each_log() -> None:
     table, lineage = Table(), ()
     _, lineage = table.save({"a": [1, 2], "b": ["x"], "c": ["y"], "d": [], "e": ["gone"]}, lineage)
@@ -247,18 +228,6 @@ class TestCopies:
             assert same(table.load(seq)[0], state)
             assert len(table.chain(seq)) <= REWRITING_ROWS
         assert table.stored_bytes < sum(encode(state).size_bytes for state in states) / 4
-
-    def test_a_process_without_the_text_stores_whole_states(self) -> None:
-        table, states, _ = self.windows(4, holds=False)
-        assert all(len(table.chain(seq)) == 1 for seq in table.rows)
-        assert same(table.load(4)[0], states[3])
-
-    def test_a_text_that_is_not_the_parents_is_not_copied_from(self) -> None:
-        table, states, lineages = self.windows(1)
-        table.save({"messages": [message(-number) for number in range(1, 40)]}, ())
-        delta, _ = table.save({"messages": states[0]["messages"][1:]}, lineages[0])
-        assert delta.base is None
-        assert table.load(3)[0] == {"messages": states[0]["messages"][1:]}
 
     def test_states_after_a_copied_one_continue_it(self) -> None:
         table, states, lineages = self.windows(2)
@@ -317,12 +286,6 @@ class TestProvisional:
             finals.append(len(table.rows))
         return table, finals, lineage
 
-    def test_nothing_lasting_builds_on_a_provisional_state(self) -> None:
-        table, finals, lineage = self.turns(40, 3)
-        for seq in finals:
-            assert not any(row.seq in table.provisional for row in table.chain(seq))
-        assert lasting(lineage) == lineage
-
     def test_lasting_states_stay_few_rows_away_from_a_whole_one(self) -> None:
         table, finals, _ = self.turns(64, 3)
         for turn, seq in enumerate(finals, start=1):
@@ -359,22 +322,3 @@ class TestProvisional:
         assert delta.base is not None
         assert [ancestor.seq for ancestor in lineage] == [2, 1]
         assert table.load(2)[0] == {"a": 2}
-
-    def test_a_lasting_state_after_a_crash_builds_on_the_lasting_ones(self) -> None:
-        table, finals, lineage = self.turns(8, 2)
-        state, _ = table.load(finals[-1])
-        state["messages"].append(message(5_000))
-        _, lineage = table.save(state, lineage, provisional=True)
-        state, lineage = table.load(len(table.rows))
-        delta, _ = table.save(state, lineage)
-        assert delta.parent is not None
-        assert delta.parent.seq == finals[-1]
-        assert delta.base is not None
-        assert delta.base.seq in finals
-
-
-def test_the_text_is_compact_json() -> None:
-    table = Table()
-    table.save({"b": [1, {"c": "ä"}], "a": None}, ())
-    text = assemble(table.chain(1), "t", CLEAR)[0].text()
-    assert text.decode() == json.dumps({"b": [1, {"c": "ä"}], "a": None}, separators=(",", ":"), ensure_ascii=False)

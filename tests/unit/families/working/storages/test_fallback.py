@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from locus_mysql.errors import (
@@ -30,65 +28,6 @@ def test_values_used_before_an_outage_are_available_in_it(client: FallbackClient
     assert client.storage.condition(HERE) == OutageStatus(True, 0, ())
 
 
-def test_queued_writes_are_replayed_before_the_primary_serves(client: FallbackClient) -> None:
-    client.do(calls.Write((variable("a", 1), variable("b", 1), variable("n", 1))))
-    client.goes()
-    client.do(calls.Write((variable("a", 2), variable("c", 2))))
-    client.do(calls.Remove(("b",)))
-    for _ in range(3):
-        client.do(calls.Increment("n", 1))
-    client.ask(calls.Append(b"1"), calls.Append(b"2"))
-    client.do(calls.WriteTask(b"[]"))
-    assert client.storage.condition(HERE).degraded
-    assert client.storage.pending == client.storage.condition(HERE).pending > 0
-    client.comes()
-    assert values(client.do(calls.ReadAll())) == {"a": b"2", "c": b"2", "n": b"4"}
-    assert values(client.others(calls.ReadAll())[0]) == {"a": b"2", "c": b"2", "n": b"4"}
-    assert client.others(calls.ReadNotes(), calls.ReadTask()) == ([b"1", b"2"], b"[]")
-    assert client.storage.condition(HERE) == OutageStatus(False, 0, ())
-    assert client.lost == []
-
-
-def test_newer_writes_of_other_processes_win_and_are_reported(client: FallbackClient) -> None:
-    client.ask(
-        calls.Write((variable("a", 1), variable("b", 1), variable("c", 1))), calls.WriteTask(b"1"), calls.Append(b"1")
-    )
-    client.goes()
-    client.do(calls.Write((variable("a", 2), variable("b", 2))))
-    client.do(calls.Remove(("c",)))
-    client.do(calls.WriteTask(b"2"))
-    client.do(calls.Increment("n", 2))
-    client.do(calls.ClearNotes())
-    client.do(calls.Append(b"2"))
-    client.others(calls.Write((variable("a", 9), variable("c", 9))))
-    client.others(calls.WriteTask(b"9"))
-    client.others(calls.Increment("n", 40))
-    client.others(calls.Append(b"9"))
-    client.comes()
-    assert client.flush() == 0
-    assert values(client.others(calls.ReadAll())[0]) == {"a": b"9", "b": b"2", "c": b"9", "n": b"42"}
-    assert client.others(calls.ReadTask(), calls.ReadNotes()) == (b"9", [b"1", b"9", b"2"])
-    lost = client.storage.condition(HERE).lost
-    assert sorted(text.partition(":")[0] for text in lost) == [
-        "clearing the scratchpad",
-        "the task's state",
-        "variable 'a'",
-        "variable 'c'",
-    ]
-    assert client.lost == [(HERE, lost)]
-
-
-def test_a_deletion_by_others_is_newer_too(client: FallbackClient) -> None:
-    client.do(calls.Write((variable("a", 1),)))
-    client.goes()
-    client.do(calls.Write((variable("a", 2),)))
-    client.others(calls.Remove(("a",)))
-    client.comes()
-    client.flush()
-    assert client.others(calls.ReadAll()) == ({},)
-    assert client.storage.condition(HERE).lost == ("variable 'a': another process wrote meanwhile",)
-
-
 def test_clearing_also_removes_unknown_data_but_nothing_newer(client: FallbackClient) -> None:
     client.others(calls.Write((variable("unknown", 1), variable("newer", 1))))
     client.do(calls.Append(b"1"))
@@ -102,23 +41,6 @@ def test_clearing_also_removes_unknown_data_but_nothing_newer(client: FallbackCl
     assert len(client.storage.condition(HERE).lost) == 1
 
 
-@pytest.mark.parametrize("carried_out", [False, True], ids=["not carried out", "carried out"])
-def test_the_call_that_began_the_outage_counts_once(client: FallbackClient, carried_out: bool) -> None:
-    client.ask(calls.Write((variable("n", 1),)), calls.Append(b"1"))
-    for address in (HERE, OTHER):
-        client.goes(loses=carried_out)
-        client.ask(calls.Increment("n", 1), calls.Append(b"2"), address=address)
-        client.primary.loses = lambda: False
-        client.do(calls.Increment("n", 1), address=address)
-        client.do(calls.Append(b"3"), address=address)
-        client.comes()
-        client.flush()
-    assert values(client.others(calls.ReadAll())[0]) == {"n": b"3"}
-    assert client.others(calls.ReadNotes()) == ([b"1", b"2", b"3"],)
-    assert client.others(calls.ReadNotes(), address=OTHER) == ([b"2", b"3"],)
-    assert client.lost == []
-
-
 def test_a_late_call_that_lost_to_a_newer_write_has_no_effect(client: FallbackClient) -> None:
     client.do(calls.Write((variable("a", 1),)))
     client.goes()
@@ -130,39 +52,6 @@ def test_a_late_call_that_lost_to_a_newer_write_has_no_effect(client: FallbackCl
     client.primary.kept.execute_blocking(late)  # it was in flight during the whole outage
     assert values(client.others(calls.ReadAll())[0]) == {"a": b"9"}
     assert len(client.storage.condition(HERE).lost) == 1
-
-
-def test_a_write_after_one_with_an_unknown_outcome_is_not_lost(client: FallbackClient) -> None:
-    client.do(calls.Write((variable("a", 1),)))
-    client.goes(loses=True)
-    client.do(calls.Write((variable("a", 2),)))
-    client.do(calls.Write((variable("a", 3),)))
-    client.comes()
-    client.flush()
-    assert values(client.others(calls.ReadAll())[0]) == {"a": b"3"}
-    assert client.lost == []
-
-
-def test_a_replay_whose_answer_is_lost_counts_once(client: FallbackClient) -> None:
-    client.do(calls.Append(b"1"))
-    client.goes()
-    client.ask(calls.Append(b"2"), calls.Increment("n", 1))
-    replayed = client.primary.execute_blocking
-
-    def loses_replays(asked: Any) -> calls.Reply:
-        reply = replayed(asked)
-        if asked.name == "replay" and asked.writes:
-            raise Unavailable("The answer is lost.")
-        return reply
-
-    client.primary.execute_blocking = loses_replays  # type: ignore[method-assign]
-    client.comes()
-    for _ in range(3):
-        client.do(calls.Append(b"3"))
-    client.primary.execute_blocking = replayed  # type: ignore[method-assign]
-    assert client.flush() == 0
-    assert client.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"3", b"3"],)
-    assert values(client.others(calls.ReadAll())[0]) == {"n": b"1"}
 
 
 def test_checkpoints_keep_their_place(client: FallbackClient) -> None:
