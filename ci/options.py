@@ -52,7 +52,7 @@ from .encryption import Encryption
 class ConnectionKeywords(TypedDict, total=False):
     """The options of a connection; and the DSN, which may hold others as well."""
 
-    dsn: str | SecretStr | None
+    dsn: str | SecretStr
 {_fields(ConnectionOptions)}
 
 
@@ -108,7 +108,7 @@ def _table(*, advanced: bool) -> str:
     heading = "advanced option" if advanced else "option"
     lines = [f"| {heading} | default | meaning |", "| --- | --- | --- |"]
     if not advanced:
-        lines.append(f"| `dsn` | `None` | {_DSN} |")
+        lines.append(f"| `dsn` | `LOCUS_MYSQL_DSN` | {_DSN} |")
     for name, field in MySQLConfig.model_fields.items():
         extra: Any = field.json_schema_extra
         if extra["advanced"] is advanced:

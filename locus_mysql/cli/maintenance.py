@@ -105,10 +105,9 @@ def vacuum(arguments: argparse.Namespace) -> int:
 
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:
-    if not arguments.dry_run:
-        print(f"Removed {in_words(counts)} of {family.name}.")
-    elif counts:
-        print(f"Would remove {in_words(counts)} of {family.name}.")
+    removed = [count for count in counts if count.number]
+    verb = "Would remove" if arguments.dry_run else "Removed"
+    print(f"{verb} {in_words(removed)} of {family.name}." if removed else f"{family.name}: nothing to remove.")
 
 
 async def _old_threads(database: Database, family: Family, days: float) -> dict[str, Any]:

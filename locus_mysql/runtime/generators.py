@@ -7,6 +7,13 @@ from typing import Any, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+G = TypeVar("G", bound=Generator[Any, Any, Any])
+
+
+def named(steps: G, method: str) -> G:
+    """Return a generator with the name of the public method that runs it, under which calls are logged and traced."""
+    steps.__name__ = method  # type: ignore[attr-defined]  # a generator's name can be set
+    return steps
 
 
 async def drive_awaited(steps: Generator[S, Any, T], do: Callable[[S], Awaitable[Any]]) -> T:

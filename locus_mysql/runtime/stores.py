@@ -37,7 +37,7 @@ from typing import (
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..drivers.registry import find_driver
-from ..errors import ConfigError
+from ..errors import ConfigError, SetupError
 from .arguments import tenant_scope
 from .database import Database, description_of
 from .sealing import fetching_keys, refuse_clear_tables
@@ -213,7 +213,10 @@ def awaited_method(
     """Return the coroutine method that runs an operation."""
 
     async def method(self: RunsAwaited[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(operation(self._operations, *args, **kwargs))
+        try:
+            return await self._run(operation(self._operations, *args, **kwargs))
+        except SetupError as error:
+            raise without_frames(error) from error.__cause__
 
     return _described(method, operation)
 
@@ -224,9 +227,21 @@ def blocking_method(
     """Return the method that runs an operation and waits for its result."""
 
     def method(self: RunsBlocking[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(operation(self._operations, *args, **kwargs))
+        try:
+            return self._run(operation(self._operations, *args, **kwargs))
+        except SetupError as error:
+            raise without_frames(error) from error.__cause__
 
     return _described(method, operation)
+
+
+def without_frames(error: SetupError) -> SetupError:
+    """Return an error without the frames of this package: its message says what the user has to set up."""
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+    return error
 
 
 M = TypeVar("M", bound=Callable[..., Any])

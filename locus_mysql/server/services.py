@@ -128,9 +128,9 @@ class TenantStores:
         """The long-term memories."""
         return SyncMemoryStore(self._database, dims=self._services.dims, model=self._services.model, **self._options)
 
-    def working(self, session_id: str, ttl_seconds: float | None = None) -> SyncWorkingMemory:
+    def working(self, session_id: str, ttl_s: float | None = None) -> SyncWorkingMemory:
         """Return a session, with the time to live for one that begins now."""
-        return SyncWorkingMemory(session_id, self._database, session_ttl_seconds=ttl_seconds, **self._options)
+        return SyncWorkingMemory(session_id, self._database, session_ttl_s=ttl_s, **self._options)
 
 
 def services_of(request: Request) -> Services:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine, Generator, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 from ...engine.operation import Operation
-from ...runtime.generators import drive_awaited, drive_blocking
+from ...runtime.generators import drive_awaited, drive_blocking, named
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, EmbedTexts, Procedure, embed_awaited, embed_blocking
 from .namespaces import path_of
@@ -38,10 +39,10 @@ class AsyncMemories(AsyncStore[Ops]):
     """Base of stores whose methods are awaited. `_run` runs a `Procedure`."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        return drive_awaited(operation, self._run_step)
+        return drive_awaited(operation, partial(self._run_step, operation.__name__))
 
-    def _run_step(self, step: EmbedTexts | Operation[Any]) -> Coroutine[Any, Any, Any]:
-        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(step)
+    def _run_step(self, method: str, step: EmbedTexts | Operation[Any]) -> Coroutine[Any, Any, Any]:
+        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(named(step, method))
 
     async def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the store's function."""
@@ -52,10 +53,10 @@ class SyncMemories(SyncStore[Ops]):
     """Base of stores whose methods block. `_run` runs a `Procedure`. Safe to share between threads."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:
-        return drive_blocking(operation, self._run_step)
+        return drive_blocking(operation, partial(self._run_step, operation.__name__))
 
-    def _run_step(self, step: EmbedTexts | Operation[Any]) -> Any:
-        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(step)
+    def _run_step(self, method: str, step: EmbedTexts | Operation[Any]) -> Any:
+        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(named(step, method))
 
     def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the store's function."""

@@ -17,9 +17,8 @@ from google.adk.platform import time as platform_time
 from google.adk.platform import uuid as platform_uuid
 from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
 from google.adk.sessions.session import Session
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
@@ -27,7 +26,7 @@ from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.arguments import tenant_of
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import AsyncStore, awaited_method
 from .events import (
     KIND,
@@ -357,10 +356,8 @@ class AdkSessionService(AsyncStore[AdkSessionOperations], BaseSessionService):
         ```
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(AdkSessionOperations(config), database, owned=owned)
         self._appending = WeakValueDictionary[_LockKey, asyncio.Lock]()
 

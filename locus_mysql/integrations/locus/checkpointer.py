@@ -10,13 +10,12 @@ from typing import Any, TypeVar, Unpack
 
 from locus.core.protocols import CheckpointerCapabilities
 from locus.memory.checkpointer import BaseCheckpointer
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords
 from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .backend import own_options
 from .operations import LocusOperations, OnConflict
@@ -101,7 +100,7 @@ class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpoin
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
@@ -109,7 +108,7 @@ class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpoin
         on_conflict: OnConflict = "keep",
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 
@@ -164,7 +163,7 @@ class SyncMySQLCheckpointer(Checkpointer, SyncTurns[LocusOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
@@ -172,7 +171,7 @@ class SyncMySQLCheckpointer(Checkpointer, SyncTurns[LocusOperations]):
         on_conflict: OnConflict = "keep",
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 

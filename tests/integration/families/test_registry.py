@@ -87,7 +87,7 @@ def test_health_and_vacuum_cover_it(config: MySQLConfig, run: Run) -> None:
     lines = "toys     2 of tenant 'default', family toys\nvacuum   removes now, or within an hour: 1 broken toy\n"
     assert run("health", "--family", "toys").endswith(lines)
     assert run("health").endswith(lines)
-    assert run("vacuum", "--older-than-days", "1", "--tenant", "acme") == "Removed 0 broken toys of toys.\n"
+    assert run("vacuum", "--older-than-days", "1", "--tenant", "acme") == "toys: nothing to remove.\n"
     assert run("vacuum", "--family", "toys") == "Removed 1 broken toy of toys.\n"
     assert run("health").endswith(
         "toys     1 of tenant 'default', family toys\nvacuum   removes now, or within an hour: 0 broken toys\n"

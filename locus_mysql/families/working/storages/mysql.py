@@ -10,9 +10,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any, TypeVar, Unpack, cast
 
-from pydantic import SecretStr
-
-from ....config import Keywords, MySQLConfig
+from ....config import ENVIRONMENT, Keywords, MySQLConfig
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Param, Query, Statement
 from ....drivers.registry import find_driver
@@ -21,7 +19,8 @@ from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, R
 from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
-from ....runtime.database import Database, share
+from ....runtime.database import Where, share
+from ....runtime.generators import named
 from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
 from .. import calls
@@ -77,9 +76,7 @@ class WorkingOperations(OptimisticOperations):
 
     def execute(self, call: calls.Call) -> Operation[calls.Reply]:
         """Execute a call; see `OptimisticOperations.execute`."""
-        operation = super().execute(call)
-        operation.__name__ = call.name  # type: ignore[attr-defined]  # slow calls are logged by it
-        return operation
+        return named(super().execute(call), call.name)
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:
         """Remove expired sessions, each whole, of all tenants; returns their number.
@@ -398,10 +395,8 @@ class MySQLStorage(TwoSided):
         DriverMissing: The client library is not installed.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        self.database, self.config, self._owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        self.database, self.config, self._owned = share(type(self), where, options)
         find_driver(self.config.driver)  # a missing library is reported now, not at the first call
         self._operations = WorkingOperations(self.config)
         key = "locks of sessions", self.config.table_prefix

@@ -116,7 +116,7 @@ def test_the_commands_report_items_besides_checkpoints(
         )
         checkpoints.save("t", {})
         assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
-        assert capsys.readouterr().out.startswith("Removed 0 checkpoints of dicts.\nRemoved 0 expired items, ")
+        assert capsys.readouterr().out.startswith("dicts: nothing to remove.\nmemories: nothing to remove.\n")
         assert cli.main(["health", "--family", "dicts", *dsn]) == 0
         assert "items" not in capsys.readouterr().out
         assert store.count() == 1
@@ -147,7 +147,7 @@ def test_the_commands_report_memus_records(
                 "vacuum   removes now, or within an hour: 2 records of recent writes\n"
             )
         assert cli.main(["vacuum", "--family", "memu", *dsn]) == 0
-        assert capsys.readouterr().out == "Removed 0 records of recent writes of memu.\n"
+        assert capsys.readouterr().out == "memu: nothing to remove.\n"
         run_sql(f"UPDATE {config.database}.memu_ledger SET recorded_at = '2000-01-01'")
         assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
         assert capsys.readouterr().out == "Removed 2 records of recent writes of memu.\n"

@@ -84,7 +84,7 @@ def test_imported_data_equal_the_exported_data(
     assert f"Exported {count} rows." in capsys.readouterr().err
     assert file.stat().st_mode & 0o077 == 0
     assert len(file.read_bytes().splitlines()) == count + 2
-    assert main(["import", str(file), "--driver", driver, "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--driver", driver, "--table-prefix", "other_"]) == 0
     assert capsys.readouterr().out == f"Imported {count} rows.\n"
     one, other = kept(), kept("other_")
     one["items"] = tuple(row for row in one["items"] if row[2] != b"expired")
@@ -92,7 +92,7 @@ def test_imported_data_equal_the_exported_data(
     for name in ("vectors", "signs"):
         one[name] = tuple(row for row in one[name] if row[2] != b"expired")
     assert other == one
-    assert main(["export", str(again), "--family", "memories", "--prefix", "other_"]) == 0
+    assert main(["export", str(again), "--family", "memories", "--table-prefix", "other_"]) == 0
     assert again.read_bytes() == file.read_bytes()
     assert not list(tmp_path.glob("*.part"))
 
@@ -213,11 +213,11 @@ def test_words_of_items_without_a_full_text_index_are_found_after_an_import(
         store.put(("u",), "k", "green tea")
     file = tmp_path / "memories.jsonl"
     monkeypatch.setenv("LOCUS_MYSQL_SEARCH", "false")
-    assert main(["export", str(file), "--family", "memories", "--prefix", "silent_"]) == 0
+    assert main(["export", str(file), "--family", "memories", "--table-prefix", "silent_"]) == 0
     monkeypatch.delenv("LOCUS_MYSQL_SEARCH")
     assert main(["import", str(file)]) == 0
     with SyncMemoryStore(config) as store:
         assert [hit.item.key for hit in store.search(query="tea")] == ["k"]
     monkeypatch.setenv("LOCUS_MYSQL_SEARCH", "false")
-    assert main(["import", str(file), "--prefix", "silent_"]) == 0
+    assert main(["import", str(file), "--table-prefix", "silent_"]) == 0
     assert kept("silent_")["items"][0][7] is None

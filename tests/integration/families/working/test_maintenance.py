@@ -21,7 +21,7 @@ PARTS = ("sessions", "entries", "checkpoints", "history")
 
 def fill(session_id: str, config: MySQLConfig) -> None:
     """Store data of every kind in a session that expires."""
-    with SyncWorkingMemory(session_id, config, session_ttl_seconds=3600) as memory:
+    with SyncWorkingMemory(session_id, config, session_ttl_s=3600) as memory:
         memory.set("city", "Bonn")
         memory.append_scratchpad("a note")
         memory.set_task_state(TaskState(task_id="t"))
@@ -52,7 +52,7 @@ def test_vacuum_removes_all_of_expired_sessions_and_nothing_of_others(
         assert memory.get_scratchpad() == ["a note"]
         assert len(memory.list_checkpoints()) == 1
     assert cli.main(["vacuum", "--older-than-days", "9", "--dsn", dsn_of(config)]) == 0
-    assert capsys.readouterr().out == "Removed 0 expired sessions and 0 records of recent writes of working.\n"
+    assert capsys.readouterr().out == "working: nothing to remove.\n"
 
 
 def test_health_reports_the_number_and_bytes_of_a_tenants_sessions(
@@ -61,7 +61,7 @@ def test_health_reports_the_number_and_bytes_of_a_tenants_sessions(
     config: MySQLConfig = make_config(driver="pymysql")
     for session_id, tenant in (("a", "default"), ("b", "default"), ("gone", "default"), ("c", "acme")):
         where = make_config(driver="pymysql", tenant=tenant)
-        with SyncWorkingMemory(session_id, where, session_ttl_seconds=3600) as memory:
+        with SyncWorkingMemory(session_id, where, session_ttl_s=3600) as memory:
             memory.set("k", "v" * 10)
             size_bytes = memory.stats().size_bytes
     run_sql(f"UPDATE {config.database}.locus_working_sessions SET expires_at = '2000-01-01' WHERE session_id = 'gone'")
