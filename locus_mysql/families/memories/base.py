@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 from ...engine.operation import Operation
-from ...runtime.generators import drive_awaited, drive_blocking, named
+from ...runtime.generators import drive_awaited, drive_blocking, name_of, named
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, EmbedTexts, Procedure, embed_awaited, embed_blocking
 from .namespaces import path_of
@@ -39,7 +39,7 @@ class AsyncMemories(AsyncStore[Ops]):
     """Base of stores whose methods are awaited. `_run` runs a `Procedure`."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        return drive_awaited(operation, partial(self._run_step, operation.__name__))
+        return drive_awaited(operation, partial(self._run_step, name_of(operation)))
 
     def _run_step(self, method: str, step: EmbedTexts | Operation[Any]) -> Coroutine[Any, Any, Any]:
         return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(named(step, method))
@@ -53,7 +53,7 @@ class SyncMemories(SyncStore[Ops]):
     """Base of stores whose methods block. `_run` runs a `Procedure`. Safe to share between threads."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:
-        return drive_blocking(operation, partial(self._run_step, operation.__name__))
+        return drive_blocking(operation, partial(self._run_step, name_of(operation)))
 
     def _run_step(self, method: str, step: EmbedTexts | Operation[Any]) -> Any:
         return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(named(step, method))
