@@ -10,8 +10,9 @@ from typing import Any, TypeVar, Unpack
 
 from locus.core.protocols import CheckpointerCapabilities
 from locus.memory.checkpointer import BaseCheckpointer
+from pydantic import SecretStr
 
-from ...config import ENVIRONMENT, Keywords
+from ...config import ENVIRONMENT, Environment, Keywords
 from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
@@ -220,7 +221,7 @@ def mysql_checkpointer(
     database: str | None = None,
     user: str | None = None,
     password: str | None = None,
-    dsn: str | None = None,
+    dsn: str | SecretStr | Environment = ENVIRONMENT,
     **options: Any,
 ) -> MySQLCheckpointer:
     """Return a checkpointer. Accepts the keywords of Locus' built-in factory and those of `MySQLCheckpointer`.
@@ -243,9 +244,10 @@ def mysql_checkpointer(
         "database": database,
         "user": user,
         "password": password,
-        "dsn": dsn,
     }
     given: dict[str, Any] = {name: value for name, value in address.items() if value is not None}
+    if not isinstance(dsn, Environment):
+        given["dsn"] = dsn
     return MySQLCheckpointer(**given, **own_options(options))
 
 
