@@ -332,7 +332,7 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
     if isinstance(error, NoPassword):
         return Unavailable(
             f"{_clause(error)}. It is called for each new connection to MySQL at {where}. A server once reached is "
-            f"tried for {_patience(config)}."
+            f"tried {_patience(config)}."
         )
     if isinstance(error, LeadsToSecondary):
         return ReadOnlyServer(
@@ -348,7 +348,7 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
     if isinstance(error, ConnectionLost):
         return Unavailable(
             f"No answer from MySQL at {where}: {_clause(error)}. Check that the server runs and that host, port and "
-            f"firewall are right. A server once reached is tried for {_patience(config)}."
+            f"firewall are right. A server once reached is tried {_patience(config)}."
         )
     if isinstance(error, PacketTooLarge):
         return StateTooLarge(
@@ -391,13 +391,13 @@ def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> Loc
     if len(kinds) == 1 and kinds != {Unavailable}:
         return explain(error.reasons[0], config)
     return Unavailable(
-        f"No MySQL server at {where} is a working primary: {_clause(error)}. A server once reached is tried for "
+        f"No MySQL server at {where} is a working primary: {_clause(error)}. A server once reached is tried "
         f"{_patience(config)}."
     )
 
 
 def _patience(config: ConnectionOptions) -> str:
-    return f"{config.retry_deadline_s:g} s (retry_deadline_s)" if config.retry_deadline_s else "one attempt"
+    return f"for {config.retry_deadline_s:g} s (retry_deadline_s)" if config.retry_deadline_s else "once"
 
 
 def _clause(error: DriverError) -> str:

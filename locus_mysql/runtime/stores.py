@@ -37,7 +37,7 @@ from typing import (
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..drivers.registry import find_driver
-from ..errors import ConfigError, SetupError
+from ..errors import ConfigError, LocusMySQLError, SetupError, Unavailable
 from .arguments import tenant_scope
 from .database import Database, description_of
 from .sealing import fetching_keys, refuse_clear_tables
@@ -215,7 +215,7 @@ def awaited_method(
     async def method(self: RunsAwaited[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await self._run(operation(self._operations, *args, **kwargs))
-        except SetupError as error:
+        except (SetupError, Unavailable) as error:
             raise without_frames(error) from error.__cause__
 
     return _described(method, operation)
@@ -229,14 +229,14 @@ def blocking_method(
     def method(self: RunsBlocking[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return self._run(operation(self._operations, *args, **kwargs))
-        except SetupError as error:
+        except (SetupError, Unavailable) as error:
             raise without_frames(error) from error.__cause__
 
     return _described(method, operation)
 
 
-def without_frames(error: SetupError) -> SetupError:
-    """Return an error without the frames of this package: its message says what the user has to set up."""
+def without_frames(error: LocusMySQLError) -> LocusMySQLError:
+    """Return an error without the frames of this package: its message says what the user has to do."""
     cause: BaseException | None = error
     while cause is not None:
         cause.__traceback__ = None

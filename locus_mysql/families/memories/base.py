@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Coroutine, Generator, Sequence
-from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 from ...engine.operation import Operation
@@ -39,10 +38,10 @@ class AsyncMemories(AsyncStore[Ops]):
     """Base of stores whose methods are awaited. `_run` runs a `Procedure`."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        return drive_awaited(operation, partial(self._run_step, name_of(operation)))
+        return drive_awaited(operation, lambda step: self._run_step(_named(step, operation)))
 
-    def _run_step(self, method: str, step: EmbedTexts | Operation[Any]) -> Coroutine[Any, Any, Any]:
-        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(named(step, method))
+    def _run_step(self, step: EmbedTexts | Operation[Any]) -> Coroutine[Any, Any, Any]:
+        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(step)
 
     async def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the store's function."""
@@ -53,14 +52,19 @@ class SyncMemories(SyncStore[Ops]):
     """Base of stores whose methods block. `_run` runs a `Procedure`. Safe to share between threads."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:
-        return drive_blocking(operation, partial(self._run_step, name_of(operation)))
+        return drive_blocking(operation, lambda step: self._run_step(_named(step, operation)))
 
-    def _run_step(self, method: str, step: EmbedTexts | Operation[Any]) -> Any:
-        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(named(step, method))
+    def _run_step(self, step: EmbedTexts | Operation[Any]) -> Any:
+        return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(step)
 
     def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the store's function."""
         return embed_blocking(_embed_of(self._operations), texts)
+
+
+def _named(step: EmbedTexts | Operation[Any], method: object) -> EmbedTexts | Operation[Any]:
+    """Return a step with the name of the method that runs it."""
+    return step if isinstance(step, EmbedTexts) else named(step, name_of(method))
 
 
 async def embed_page(

@@ -27,6 +27,7 @@ from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
+from ...runtime.generators import named
 from ...runtime.stores import AsyncStore, awaited_method
 from .events import (
     KIND,
@@ -391,7 +392,7 @@ class AdkSessionService(AsyncStore[AdkSessionOperations], BaseSessionService):
         key = (asyncio.get_running_loop(), session.app_name, session.user_id, session.id)
         # Tasks that share a session object wait for each other: it has one revision.
         async with self._appending.setdefault(key, asyncio.Lock()):
-            appended = await self._run(self._operations.append(session, event))
+            appended = await self._run(named(self._operations.append(session, event), "append_event"))
             if appended.is_new:
                 event = await BaseSessionService.append_event(self, session, event)
                 session.last_update_time = event.timestamp
