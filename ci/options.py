@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from locus_mysql.config import ConnectionOptions, MySQLConfig, PasswordFunction, StoreOptions
 from locus_mysql.encryption import Encryption
+from locus_mysql.options import STORES, classes_that_use
 
 _ROOT = Path(__file__).resolve().parents[1]
 KEYWORDS = _ROOT / "locus_mysql" / "keywords.py"
@@ -52,7 +53,7 @@ from .encryption import Encryption
 class ConnectionKeywords(TypedDict, total=False):
     """The options of a connection; and the DSN, which may hold others as well."""
 
-    dsn: str | SecretStr | None
+    dsn: str | SecretStr
 {_fields(ConnectionOptions)}
 
 
@@ -70,7 +71,7 @@ class Keywords(ConnectionKeywords, StoreKeywords, total=False):
 def page() -> str:
     """Return the text of the page about the configuration, with current tables."""
     text = PAGE.read_text(encoding="utf-8")
-    for table in (_table(advanced=False), _table(advanced=True)):
+    for table in (_table(advanced=False), _table(advanced=True), _users()):
         heading, _, _ = table.partition("\n")
         before, _, after = text.partition(heading)
         text = before + table + re.sub(r"\A\n(\|.*\n)*", "", after)
@@ -108,11 +109,20 @@ def _table(*, advanced: bool) -> str:
     heading = "advanced option" if advanced else "option"
     lines = [f"| {heading} | default | meaning |", "| --- | --- | --- |"]
     if not advanced:
-        lines.append(f"| `dsn` | `None` | {_DSN} |")
+        lines.append(f"| `dsn` | `LOCUS_MYSQL_DSN` | {_DSN} |")
     for name, field in MySQLConfig.model_fields.items():
         extra: Any = field.json_schema_extra
         if extra["advanced"] is advanced:
             lines.append(f"| `{name}` | `{_literal(field.default)}` | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def _users() -> str:
+    """Return the table of the options that not all classes use."""
+    lines = ["| option of some classes | has an effect on |", "| --- | --- |"]
+    for name in MySQLConfig.model_fields:
+        if (used := classes_that_use(name)) != STORES:
+            lines.append(f"| `{name}` | {', '.join(f'`{one}`' for one in sorted(used))} |")
     return "\n".join(lines) + "\n"
 
 

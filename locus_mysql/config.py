@@ -15,18 +15,21 @@ from .dsn import parse_dsn, split_hosts
 from .errors import ConfigError
 from .extras import DEFAULT_DRIVER, default_driver
 from .keywords import ConnectionKeywords, Keywords, StoreKeywords
-from .options import NOT_EMBEDDED, ConnectionOptions, Endpoint, PasswordFunction, StoreOptions
+from .options import NOT_EMBEDDED, ConnectionOptions, Endpoint, PasswordFunction, StoreOptions, refuse_unused
 from .suggestions import did_you_mean
 
 __all__ = [
+    "ENVIRONMENT",
     "ConnectionKeywords",
     "ConnectionOptions",
     "Endpoint",
+    "Environment",
     "Keywords",
     "MySQLConfig",
     "PasswordFunction",
     "StoreKeywords",
     "StoreOptions",
+    "refuse_unused",
 ]
 
 _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
@@ -40,10 +43,39 @@ _LOGGER = logging.getLogger("locus_mysql.options")
 #: Options that locate the server; one of them given by keyword replaces all of them in the environment.
 _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket", "embedded"})
 
+#: The options that name a server. A store that is given none of them reads the environment.
+NAMES_SERVER = _ADDRESS | {"dsn"}
+
+_DSN_IS_NONE = (
+    "The DSN is None. If it should come from a variable of the environment, that one is not set. Give "
+    "'mysql://user:password@host/database'; or leave it out, and LOCUS_MYSQL_DSN is read."
+)
+
 _NO_DATABASE = "The DSN names no database. Write mysql://user:password@host/database, or give database=."
 
 #: The default driver of an embedded database: pylibseekdb depends on its library.
 _EMBEDDED_DRIVER = "pymysql"
+
+
+class Environment:
+    """The type of `ENVIRONMENT`."""
+
+    def __repr__(self) -> str:
+        return "ENVIRONMENT"
+
+
+#: In place of a DSN: the options are those of `MySQLConfig.from_env`, unless a keyword names the server.
+ENVIRONMENT = Environment()
+
+
+def check_dsn(dsn: object) -> None:
+    """Raise if a DSN is None, as ``os.environ.get`` returns it.
+
+    Raises:
+        ConfigError: It is.
+    """
+    if dsn is None:
+        raise ConfigError(_DSN_IS_NONE)
 
 
 class MySQLConfig(StoreOptions, ConnectionOptions):
@@ -62,9 +94,10 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
 
     _whole: ClassVar[bool] = True
 
-    def __init__(self, *, dsn: str | SecretStr | None = None, **options: Any) -> None:
-        from_dsn = {} if dsn is None else parse_dsn(dsn, type(self).model_fields)
-        if dsn is not None and self._whole and "database" not in {*from_dsn, *options}:
+    def __init__(self, *, dsn: str | SecretStr | Environment = ENVIRONMENT, **options: Any) -> None:
+        check_dsn(dsn)
+        from_dsn = {} if isinstance(dsn, Environment) else parse_dsn(dsn, type(self).model_fields)
+        if not isinstance(dsn, Environment) and self._whole and "database" not in {*from_dsn, *options}:
             raise ConfigError(_NO_DATABASE)
         given = {**from_dsn, **options}
         if self._whole and "driver" not in given:
@@ -161,7 +194,7 @@ def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_input=False, include_url=False, include_context=False):
         option = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ").rstrip(".")
+        message = problem["msg"].removeprefix("Value error, ").removeprefix("Encryption: ").rstrip(".")
         if problem["type"] == "extra_forbidden":
             known = sorted(MySQLConfig.model_fields)
             message = f"there is no such option.{did_you_mean(option, known)} Known: {', '.join(known)}"

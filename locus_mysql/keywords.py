@@ -14,7 +14,7 @@ from .encryption import Encryption
 class ConnectionKeywords(TypedDict, total=False):
     """The options of a connection; and the DSN, which may hold others as well."""
 
-    dsn: str | SecretStr | None
+    dsn: str | SecretStr
     driver: Literal["mysql-connector", "aiomysql", "pymysql", "asyncmy"] | str
     host: str
     port: int

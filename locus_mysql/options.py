@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import CoreSchema, core_schema
@@ -21,6 +21,23 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 #: Identifiers: letters, digits, ``_`` and ``$``; a database may also hold ``-``. MySQL's limit is 64 characters.
 _DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
+
+#: The public classes by what they store, without the names of their other sides (``Sync…``, ``Async…``).
+CHECKPOINTS = ("CheckpointStore", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
+GRAPHS = ("MySQLCheckpointSaver", "MySQLDeltaStorage", "MySQLSaver")
+MEMORIES = ("AdkMemoryService", "MemoryStore", "MySQLMemory", "MySQLStore", "StrandsMemoryStore")
+TRANSCRIPTS = (
+    "AdkSessionService",
+    "ClaudeSessionStore",
+    "OpenAIBranchingSession",
+    "OpenAISession",
+    "PydanticConversationStore",
+    "StrandsSessionRepository",
+    "TranscriptStore",
+)
+WORKING = ("MySQLStorage", "WorkingMemory")
+MEMU = ("MemuDatabase", "RecallDatabase")
+STORES = (*CHECKPOINTS, *GRAPHS, *MEMORIES, *TRANSCRIPTS, *WORKING, *MEMU)
 
 #: Options that an embedded database does not take.
 NOT_EMBEDDED = frozenset({"host", "port", "hosts", "unix_socket", "user", "password"})
@@ -62,7 +79,14 @@ def is_sendable(password: str) -> bool:
     return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
 
 
-def _option(default: Any, description: str, *, advanced: bool = False, suggested: tuple[str, ...] = ()) -> Any:
+def _option(
+    default: Any,
+    description: str,
+    *,
+    advanced: bool = False,
+    suggested: tuple[str, ...] = (),
+    used_by: tuple[str, ...] = STORES,
+) -> Any:
     """A field of the configuration, described in Markdown. ``python -m ci.options`` writes documents and types from it.
 
     Args:
@@ -70,10 +94,10 @@ def _option(default: Any, description: str, *, advanced: bool = False, suggested
         description: What it means.
         advanced: Whether few users set it.
         suggested: The values that an editor suggests, where others are accepted too.
+        used_by: The classes that it has an effect on; the others refuse it.
     """
-    return Field(
-        default, description=description, json_schema_extra={"advanced": advanced, "suggested": list(suggested)}
-    )
+    extra = {"advanced": advanced, "suggested": list(suggested), "used_by": list(used_by)}
+    return Field(default, description=description, json_schema_extra=cast(Any, extra))
 
 
 class ConnectionOptions(BaseModel):
@@ -196,6 +220,7 @@ class ConnectionOptions(BaseModel):
         "Memory for the recently used states of all stores of a `Database`, in bytes. The next save of such a thread "
         "encodes and hashes only what is new, and the next load transfers only what is new. `0` keeps none.",
         advanced=True,
+        used_by=(*CHECKPOINTS, *GRAPHS),
     )
 
     @property
@@ -311,21 +336,29 @@ class StoreOptions(BaseModel):
     table_prefix: str = _option(
         "locus_", "Put before the names of the tables; at most 40 letters, digits and underscores."
     )
-    ttl_s: Seconds | None = _option(None, "A thread expires this many seconds after its last save; `None` keeps it.")
-    keep_checkpoints: Annotated[int, Field(ge=1)] | None = _option(
-        None, "Newest checkpoints kept of each thread, and of graphs in each of its namespaces; `None` keeps all."
+    ttl_s: Seconds | None = _option(
+        None,
+        "A thread, transcript or memory expires this many seconds after its last save; `None` keeps it.",
+        used_by=tuple(name for name in (*CHECKPOINTS, *GRAPHS, *MEMORIES, *TRANSCRIPTS) if name != "MySQLStore"),
     )
-    search: bool = _option(True, "Keep a full-text index.")
+    keep_checkpoints: Annotated[int, Field(ge=1)] | None = _option(
+        None,
+        "Newest checkpoints kept of each thread, and of graphs in each of its namespaces; `None` keeps all.",
+        used_by=("CheckpointStore", "MySQLCheckpointSaver", "MySQLCheckpointer", "MySQLSaver"),
+    )
+    search: bool = _option(True, "Keep a full-text index.", used_by=(*CHECKPOINTS, *MEMORIES))
     search_parser: Literal["default", "ngram"] = _option(
         "default",
         "`default` finds whole words; `ngram` finds parts of words, for Chinese, Japanese and Korean. Tables that were "
         "made with the other one are refused, with the statement that replaces their index.",
         advanced=True,
+        used_by=(*CHECKPOINTS, *MEMORIES),
     )
     compression: Literal["zlib", "none"] = _option(
         "zlib",
         "`zlib` compresses stored rows where that saves space; `none` never does. Either setting reads both.",
         advanced=True,
+        used_by=(*CHECKPOINTS, *GRAPHS, *TRANSCRIPTS),
     )
     ddl_mode: Literal["create", "validate", "off"] = _option(
         "create",
@@ -376,6 +409,42 @@ class StoreOptions(BaseModel):
     @classmethod
     def _check_tenant(cls, value: str) -> str:
         return _printable(value)
+
+
+def classes_that_use(option: str) -> tuple[str, ...]:
+    """Return the public classes on which an option has an effect, without the names of their other sides."""
+    field = ConnectionOptions.model_fields.get(option) or StoreOptions.model_fields[option]
+    extra: Any = field.json_schema_extra
+    return tuple(extra["used_by"])
+
+
+def refuse_unused(store: type, options: Iterable[str]) -> None:
+    """Raise if an option has no effect on a class.
+
+    A class that is not among `STORES`, and has no base among them, uses all options.
+
+    Raises:
+        ConfigError: It has none; the message names the classes that use it.
+    """
+    names = (re.sub("^(Sync|Async)", "", kind.__name__) for kind in store.__mro__)
+    name = next((name for name in names if name in STORES), None)
+    if name is None:
+        return
+    for option in sorted({*options} - {"dsn"}):
+        if name not in (users := classes_that_use(option)):
+            advice = _INSTEAD.get((option, name), "")
+            raise ConfigError(
+                f"{option} has no effect on {store.__name__}; it is an option of {', '.join(sorted(users))}.{advice} "
+                "Leave it out here; or give it to a Database that these stores share."
+            )
+
+
+#: What does the same for a class that does not use an option.
+_INSTEAD = {
+    ("ttl_s", "MySQLStore"): " Use ttl={'default_ttl': MINUTES}.",
+    ("ttl_s", "WorkingMemory"): " Use session_ttl_s.",
+    ("keep_checkpoints", "WorkingMemory"): " Use max_checkpoints.",
+}
 
 
 def endpoint_of(host: str, default_port: int) -> Endpoint:

@@ -116,8 +116,8 @@ def add_tenant(parser: argparse._ActionsContainer, what: str = "checkpoints") ->
 
 
 def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None:
-    """Add ``--prefix``."""
-    parser.add_argument("--prefix", dest="table_prefix", help=f"put before the names of the tables ({default})")
+    """Add ``--table-prefix``."""
+    parser.add_argument("--table-prefix", dest="table_prefix", help=f"put before the names of the tables ({default})")
 
 
 def add_which_threads(parser: argparse.ArgumentParser) -> None:

@@ -202,10 +202,9 @@ class _Job:
 
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:
-    if not arguments.dry_run:
-        print(f"Removed {in_words(counts)} of {family.name}.")
-    elif counts:
-        print(f"Would remove {in_words(counts)} of {family.name}.")
+    removed = [count for count in counts if count.number]
+    verb = "Would remove" if arguments.dry_run else "Removed"
+    print(f"{verb} {in_words(removed) if removed else 'nothing'} of {family.name}.")
 
 
 def _as_json(counts: Sequence[Count]) -> list[dict[str, Any]]:

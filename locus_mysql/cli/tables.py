@@ -189,7 +189,7 @@ async def without_tables(database: Database, name: str | None, kind: str = "") -
     others = await other_tables(database)
     return (
         f"Database {config.database!r} has no tables{which} with prefix {prefix!r}: nothing was saved there yet, or "
-        "with another --prefix. The first save creates the tables; so do the statements of "
+        "with another --table-prefix. The first save creates the tables; so do the statements of "
         f"`python -m locus_mysql {schema.command if name else 'schema'}`.{f' {others}' if others else ''}"
     )
 

@@ -95,7 +95,7 @@ _CONTENTION = ErrorClass(
     # group), NOWAIT, cloning
     frozenset({LOCK_WAIT_TIMEOUT, 1020, 1213, 1412, 1613, 1614, 1689, 3058, 3101, 3572, 3633}),
     Unavailable,
-    "MySQL at {where} was too busy for {deadline_s:g} s: {message}. Try again, or raise retry_deadline_s.",
+    "MySQL at {where} was too busy{during}: {message}. Try again, or raise retry_deadline_s.",
     passes=True,
 )
 
@@ -108,7 +108,7 @@ _RESOURCES = ErrorClass(
     | {1004, 1005, 1013, 1016, 1018, 1021, 1024, 1026, 1030, 1037, _TABLE_FULL, 1180, 1206, 1534, 1593, 1598, 1637}
     | {1810, 1811, 1878, 3015, 3019, 3044, 3675, 3985},
     Unavailable,
-    "MySQL at {where} lacked disk space, memory or files for {deadline_s:g} s: {message}. See its disks, its tmpdir "
+    "MySQL at {where} lacked disk space, memory or files{during}: {message}. See its disks, its tmpdir "
     "and its error log, then try again.",
     passes=True,
 )
@@ -127,7 +127,7 @@ ERROR_CLASSES = (
         "offline mode, starting, or a member of a group that is changing its primary",
         frozenset({3032, 3168, 3781, 3782, 3783, 3796, 3797, 3798, 3799, 4094}),
         Unavailable,
-        "MySQL at {where} served no calls for {deadline_s:g} s: {message}. Try again when it does.",
+        "MySQL at {where} served no calls{during}: {message}. Try again when it does.",
         passes=True,
     ),
     _RESOURCES,
@@ -135,7 +135,7 @@ ERROR_CLASSES = (
         "`KILL QUERY`",
         frozenset({INTERRUPTED}),
         Unavailable,
-        "A statement was killed at MySQL at {where}, each time it was sent in {deadline_s:g} s: {message}. See who "
+        "A statement was killed at MySQL at {where}, each time it was sent{during}: {message}. See who "
         "runs KILL QUERY there, then try again.",
         passes=True,
     ),
@@ -332,7 +332,7 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
     if isinstance(error, NoPassword):
         return Unavailable(
             f"{_clause(error)}. It is called for each new connection to MySQL at {where}. A server once reached is "
-            f"tried for {config.retry_deadline_s:g} s (retry_deadline_s)."
+            f"tried {_patience(config)}."
         )
     if isinstance(error, LeadsToSecondary):
         return ReadOnlyServer(
@@ -348,7 +348,7 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
     if isinstance(error, ConnectionLost):
         return Unavailable(
             f"No answer from MySQL at {where}: {_clause(error)}. Check that the server runs and that host, port and "
-            f"firewall are right. A server once reached is tried for {config.retry_deadline_s:g} s (retry_deadline_s)."
+            f"firewall are right. A server once reached is tried {_patience(config)}."
         )
     if isinstance(error, PacketTooLarge):
         return StateTooLarge(
@@ -375,7 +375,7 @@ def _explain_number(error: ServerError, where: str, config: ConnectionOptions) -
             message=_clause(error),
             user=config.user,
             database=config.database,
-            deadline_s=config.retry_deadline_s,
+            during=f" for {config.retry_deadline_s:g} s" if config.retry_deadline_s else "",
             ssl_mode=config.ssl_mode,
         )
     )
@@ -391,9 +391,13 @@ def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> Loc
     if len(kinds) == 1 and kinds != {Unavailable}:
         return explain(error.reasons[0], config)
     return Unavailable(
-        f"No MySQL server at {where} is a working primary: {_clause(error)}. A server once reached is tried for "
-        f"{config.retry_deadline_s:g} s (retry_deadline_s)."
+        f"No MySQL server at {where} is a working primary: {_clause(error)}. A server once reached is tried "
+        f"{_patience(config)}."
     )
+
+
+def _patience(config: ConnectionOptions) -> str:
+    return f"for {config.retry_deadline_s:g} s (retry_deadline_s)" if config.retry_deadline_s else "once"
 
 
 def _clause(error: DriverError) -> str:

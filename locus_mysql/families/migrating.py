@@ -7,14 +7,14 @@ from typing import Unpack
 
 from pydantic import SecretStr
 
-from ..config import Keywords, MySQLConfig
+from ..config import ENVIRONMENT, Environment, Keywords, MySQLConfig
 from ..dialect import Schema
 from ..dialect.upgrades import Step
 from ..engine.bootstrap import has_own_tables
 from ..engine.migration import Plan
 from ..engine.migration import migrate as migrate_tables
 from ..engine.operation import Operation
-from ..runtime.database import Database
+from ..runtime.database import Database, configure
 from .family import Family
 from .registry import families, find_family
 
@@ -23,7 +23,7 @@ STEP_LIMIT_S = 7 * 86_400.0
 
 
 def migrate(
-    where: str | SecretStr | MySQLConfig | None = None,
+    where: str | SecretStr | MySQLConfig | Environment = ENVIRONMENT,
     *,
     family: str | None = None,
     report: Callable[[Step], None] | None = None,
@@ -47,7 +47,7 @@ def migrate(
         Unavailable: Another process migrates them, or transactions keep a table locked.
         PrivilegeMissing: The account lacks ALTER.
     """
-    config = migrating(where if isinstance(where, MySQLConfig) else Database(where, **options).config)
+    config = migrating(configure(where, options))
     with Database(config) as database:
         engine = database.synchronous
         return [

@@ -8,9 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, Self, TypeVar, Unpack
 
-from pydantic import SecretStr
-
-from ..config import Keywords, MySQLConfig
+from ..config import ENVIRONMENT, Keywords
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.bootstrap import DDLMode, check_layout, is_of_family
@@ -45,7 +43,7 @@ from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
 from ..records.maintenance import Counts
 from ..runtime.arguments import check_thread_id
-from ..runtime.database import Database, share
+from ..runtime.database import Where, share
 from ..runtime.generators import drive_awaited
 from ..runtime.sealing import fetching_keys
 from .differences import difference
@@ -69,7 +67,7 @@ class Inspector:
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         embed: EmbedFunction | None = None,
         dims: int | None = None,
@@ -77,7 +75,7 @@ class Inspector:
         model: str = "",
         **options: Unpack[Keywords],
     ) -> None:
-        self.database, self.config, self._owned = share(where, options)
+        self.database, self.config, self._owned = share(None, where, options)
         self._families: Mapping[str, Family] = {family.name: family for family in families()}
         self._threads: Mapping[str, OwnerThreads] = {
             name: source

@@ -11,7 +11,18 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, Unpack, ca
 
 from pydantic import SecretStr
 
-from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
+from ..config import (
+    ENVIRONMENT,
+    NAMES_SERVER,
+    ConnectionOptions,
+    Environment,
+    Keywords,
+    MySQLConfig,
+    StoreKeywords,
+    StoreOptions,
+    check_dsn,
+    refuse_unused,
+)
 from ..drivers.borrowed import Borrowed
 from ..drivers.registry import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
@@ -113,8 +124,9 @@ class Database:
     the first call. A forked process may use the database too: it opens its own connections, and has its own caches.
 
     Args:
-        where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of stores that are given here are the
-            defaults of the stores that use this database.
+        where: A DSN, or a `MySQLConfig`; or give its options as keywords. If none of these names the server,
+            ``LOCUS_MYSQL_DSN`` and the other variables are read, as by `MySQLConfig.from_env`. Options of stores that
+            are given here are the defaults of the stores that use this database.
         options: Options of `MySQLConfig`.
 
     Raises:
@@ -129,8 +141,10 @@ class Database:
         ```
     """
 
-    def __init__(self, where: str | SecretStr | MySQLConfig | None = None, **options: Unpack[Keywords]) -> None:
-        self.config = _configure(where, options)
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Environment = ENVIRONMENT, **options: Unpack[Keywords]
+    ) -> None:
+        self.config = configure(where, options)
         self.counters = Counters()
         self.telemetry = Telemetry(self.config)
         #: The recently used states of all stores; the parts of families share its limit.
@@ -345,20 +359,33 @@ class Transaction(Database):
         """Do nothing: the program closes its connection."""
 
 
-def share(
-    where: str | SecretStr | MySQLConfig | Database | None, options: Keywords
-) -> tuple[Database, MySQLConfig, bool]:
+#: Where a store's rows are.
+Where: TypeAlias = str | SecretStr | MySQLConfig | Database | Environment
+
+
+def share(store: type | None, where: Where, options: Keywords) -> tuple[Database, MySQLConfig, bool]:
     """Return the database of a store, its options, and whether the store opened the database and must close it.
 
+    A `Database` and a `MySQLConfig` may be made for several stores, so each store ignores the options in them that it
+    does not use.
+
     Args:
+        store: The class of the store; None for what uses the options of all stores.
         where: The first argument of the store.
         options: Its keywords.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, contradicts another, or has no effect on the store.
     """
     if isinstance(where, Database):
+        refuse_unused(store or object, options.keys() & StoreOptions.model_fields.keys())
         shared: StoreKeywords = options  # options of a connection are refused with advice
         # A copy, so that the `tenant_scope` of a store holds for this store only.
         return where, where.config.for_store(**shared) if options else where.config.model_copy(), False
     database = Database(where, **options)
+    if not isinstance(where, MySQLConfig):
+        implied = {"search"} if database.config.encryption is not None else set[str]()
+        refuse_unused(store or object, database.config.model_fields_set - implied)
     return database, database.config, True
 
 
@@ -368,7 +395,13 @@ def description_of(config: ConnectionOptions) -> str:
     return f"{where}/{config.database}, driver={config.driver!r}"
 
 
-def _configure(where: object, options: Keywords) -> MySQLConfig:
+def configure(where: object, options: Keywords) -> MySQLConfig:
+    """Return the options in a DSN, a `MySQLConfig` or keywords, or those of the environment.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another.
+    """
+    check_dsn(where)
     if isinstance(where, MySQLConfig):
         if options:
             raise ConfigError("Give either a MySQLConfig or options, not both.")
@@ -378,9 +411,9 @@ def _configure(where: object, options: Keywords) -> MySQLConfig:
             raise ConfigError("The DSN is given twice, as first argument and as dsn=; give it once.")
         options["dsn"] = where
         return MySQLConfig(**options)
-    if where is not None:
+    if not isinstance(where, Environment):
         raise ConfigError(
             f"The first argument must be a DSN such as 'mysql://user:password@host/database', a MySQLConfig or a "
             f"Database, not {type(where).__name__}. Give options as keywords: **options."
         )
-    return MySQLConfig(**options)
+    return MySQLConfig(**options) if options.keys() & NAMES_SERVER else MySQLConfig.from_env(**options)

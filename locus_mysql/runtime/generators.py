@@ -7,6 +7,18 @@ from typing import Any, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+G = TypeVar("G", bound=Generator[Any, Any, Any])
+
+
+def name_of(steps: object) -> str:
+    """Return the name of a generator, which is that of its function or the one that `named` gave it."""
+    return getattr(steps, "__name__", "call").lstrip("_")
+
+
+def named(steps: G, method: str) -> G:
+    """Return a generator with the name of the public method that runs it, under which calls are logged and traced."""
+    steps.__name__ = method  # type: ignore[attr-defined]  # a generator's name can be set
+    return steps
 
 
 async def drive_awaited(steps: Generator[S, Any, T], do: Callable[[S], Awaitable[Any]]) -> T:

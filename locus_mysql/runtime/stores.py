@@ -36,7 +36,7 @@ from typing import (
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..errors import ConfigError
+from ..errors import ConfigError, LocusMySQLError, SetupError, Unavailable
 from .arguments import tenant_scope
 from .database import Database, description_of
 from .sealing import fetching_keys, refuse_clear_tables
@@ -209,7 +209,10 @@ def awaited_method(
     """Return the coroutine method that runs an operation."""
 
     async def method(self: RunsAwaited[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(operation(self._operations, *args, **kwargs))
+        try:
+            return await self._run(operation(self._operations, *args, **kwargs))
+        except (SetupError, Unavailable) as error:
+            raise without_frames(error) from error.__cause__
 
     return _described(method, operation)
 
@@ -220,9 +223,21 @@ def blocking_method(
     """Return the method that runs an operation and waits for its result."""
 
     def method(self: RunsBlocking[AnyOps], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(operation(self._operations, *args, **kwargs))
+        try:
+            return self._run(operation(self._operations, *args, **kwargs))
+        except (SetupError, Unavailable) as error:
+            raise without_frames(error) from error.__cause__
 
     return _described(method, operation)
+
+
+def without_frames(error: LocusMySQLError) -> LocusMySQLError:
+    """Return an error without the frames of this package: its message says what the user has to do."""
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+    return error
 
 
 M = TypeVar("M", bound=Callable[..., Any])

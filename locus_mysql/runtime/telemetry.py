@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..config import ConnectionOptions
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.logs import CALLS
+from .generators import name_of
 
 if TYPE_CHECKING:
     from .spans import Instruments
@@ -73,7 +74,7 @@ class Telemetry:
             operation: The operation; its name is that of the method.
             engine: The engine that runs it.
         """
-        name = getattr(operation, "__name__", "call").lstrip("_")
+        name = name_of(operation)
         began = perf_counter()
         ending = ""
         try:

@@ -7,17 +7,16 @@ from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Unpack
 
-from pydantic import SecretStr
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.types import Lifespan
 
-from ..config import Keywords, MySQLConfig
+from ..config import ENVIRONMENT, Keywords
 from ..drivers.registry import find_driver
 from ..errors import ConfigError
 from ..families.memories.embedding import EmbedFunction
-from ..runtime.database import Database, share
+from ..runtime.database import Database, Where, share
 from .access import Hosts, by_header
 from .api import memories, openapi, session_variables, sessions, threads
 from .api.threads import locus_endpoints
@@ -35,7 +34,7 @@ from .tokens import Caller, Tokens
 
 
 def create_app(
-    where: str | SecretStr | MySQLConfig | Database | None = None,
+    where: Where = ENVIRONMENT,
     *,
     tokens: Tokens | None = None,
     allowed_hosts: Collection[str] = (),
@@ -83,7 +82,7 @@ def create_app(
     """
     if tokens is not None and "tenant" in options:
         raise ConfigError("Each token names its own tenant. Leave out either the tenant or the tokens.")
-    database, config, owned = share(where, options)
+    database, config, owned = share(None, where, options)
     if not getattr(find_driver(config.driver), "blocks", True):
         raise ConfigError(
             f"Driver {config.driver!r} has no synchronous side, which the service needs. Use driver='mysql-connector' "

@@ -21,6 +21,7 @@ from ..families.working.store import SyncWorkingMemory
 from ..inspection.blocking import SyncInspector
 from ..inspection.inspector import Inspector
 from ..integrations.locus.agent_states import AgentDictOperations, AgentDicts
+from ..options import classes_that_use
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys
 from .problems import Problem
@@ -132,7 +133,9 @@ class TenantStores:
     @cached_property
     def memories(self) -> SyncMemoryStore:
         """The long-term memories."""
-        return SyncMemoryStore(self._database, dims=self._services.dims, model=self._services.model, **self._options)
+        return SyncMemoryStore(
+            self._database, dims=self._services.dims, model=self._services.model, **self._used_by("MemoryStore")
+        )
 
     def changes(self, family: str) -> OwnerChanges:
         """Return the object that copies and deletes threads of a family.
@@ -147,9 +150,15 @@ class TenantStores:
         steps = fetching_keys(change(self.changes(family)), self._config)
         return self._database.synchronous.run(steps, find_family(family).schema(self._config), "validate")
 
-    def working(self, session_id: str, ttl_seconds: float | None = None) -> SyncWorkingMemory:
+    def working(self, session_id: str, ttl_s: float | None = None) -> SyncWorkingMemory:
         """Return a session, with the time to live for one that begins now."""
-        return SyncWorkingMemory(session_id, self._database, session_ttl_seconds=ttl_seconds, **self._options)
+        return SyncWorkingMemory(session_id, self._database, session_ttl_s=ttl_s, **self._used_by("WorkingMemory"))
+
+    def _used_by(self, name: str) -> StoreKeywords:
+        """Return the options that have an effect on a class."""
+        return cast(
+            StoreKeywords, {one: value for one, value in self._options.items() if name in classes_that_use(one)}
+        )
 
 
 def services_of(request: Request) -> Services:

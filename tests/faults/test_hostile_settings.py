@@ -261,7 +261,9 @@ def commands(config: MySQLConfig, folder: Path, capsys: pytest.CaptureFixture[st
         run("import", str(file), *own, tenant=f"{config.tenant}-imported")
         run("vacuum", "--family", family, "--older-than-days", "365", *own)
     run("copy", "--family", "memories", "--from", dsn, "--to", dsn_of(config, table_prefix="copied_"))
-    found.append(json.loads(run("stats", "--family", "memories", "--prefix", "copied_", *own, "--json"))["stored"])
+    found.append(
+        json.loads(run("stats", "--family", "memories", "--table-prefix", "copied_", *own, "--json"))["stored"]
+    )
     return found
 
 

@@ -19,7 +19,7 @@ import locus_mysql.transcripts
 from ci import options as written
 from locus_mysql import errors
 from locus_mysql.cli.main import COMMANDS, main
-from locus_mysql.config import MySQLConfig
+from locus_mysql.config import ENVIRONMENT, MySQLConfig
 from locus_mysql.drivers.failures import GOODBYES
 from locus_mysql.drivers.wire import session
 from locus_mysql.engine.failures import ERROR_CLASSES, READ_ONLY
@@ -69,7 +69,11 @@ def options(title: str, document: str) -> dict[str, Any]:
     """Return names and defaults of a table of options."""
     table = rows(section(title, document))
     assert all(len(row) == 3 and row[2] for row in table)
-    return {code(name): ast.literal_eval(code(default)) for name, default, _ in table}
+    return {code(name): _default(code(default)) for name, default, _ in table}
+
+
+def _default(text: str) -> Any:
+    return ENVIRONMENT if text == "LOCUS_MYSQL_DSN" else ast.literal_eval(text)
 
 
 def plain(value: Any) -> Any:
@@ -86,7 +90,7 @@ def described() -> dict[str, Any]:
 
 def test_the_tables_of_options_are_the_configuration() -> None:
     defaults = {name: plain(field.default) for name, field in MySQLConfig.model_fields.items()}
-    assert described() == {"dsn": None, **defaults}
+    assert described() == {"dsn": ENVIRONMENT, **defaults}
 
 
 @pytest.mark.parametrize("title", ["Options of MySQLConfig", "Advanced options"])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from pydantic import SecretStr
-
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...runtime.arguments import check_thread_id, tenant_of
-from ...runtime.database import Database, share
+from ...runtime.database import Database, Where, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import awaited_method, blocking_method
 from .coding.codec import encode
@@ -239,10 +237,8 @@ class CheckpointStore(AsyncTurns[StoreOperations]):
         ```
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(StoreOperations(config), database, owned=owned)
 
     save = awaited_method(StoreOperations.save)
@@ -274,10 +270,8 @@ class SyncCheckpointStore(SyncTurns[StoreOperations]):
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(StoreOperations(config), database, owned=owned)
 
     save = blocking_method(StoreOperations.save)

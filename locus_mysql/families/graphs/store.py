@@ -8,13 +8,11 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
-from pydantic import SecretStr
-
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_limit, check_pairs, check_text, check_thread_id, encode_metadata
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.stores import awaited_method, blocking_method
 from . import keys
@@ -293,12 +291,12 @@ class MySQLCheckpointSaver(AsyncGraphs[SaverOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
     put = awaited_method(SaverOperations.put)
@@ -326,12 +324,12 @@ class SyncMySQLCheckpointSaver(SyncGraphs[SaverOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
 
     put = blocking_method(SaverOperations.put)

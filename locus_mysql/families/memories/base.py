@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Generator, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from ...engine.operation import Operation
-from ...runtime.generators import drive_awaited, drive_blocking
+from ...runtime.generators import drive_awaited, drive_blocking, name_of, named
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .embedding import EmbedFunction, EmbedTexts, Procedure, embed_awaited, embed_blocking
 from .namespaces import path_of
@@ -38,7 +38,7 @@ class AsyncMemories(AsyncStore[Ops]):
     """Base of stores whose methods are awaited. `_run` runs a `Procedure`."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        return drive_awaited(operation, self._run_step)
+        return drive_awaited(operation, lambda step: self._run_step(_named(step, operation)))
 
     def _run_step(self, step: EmbedTexts | Operation[Any]) -> Coroutine[Any, Any, Any]:
         return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(step)
@@ -52,7 +52,7 @@ class SyncMemories(SyncStore[Ops]):
     """Base of stores whose methods block. `_run` runs a `Procedure`. Safe to share between threads."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:
-        return drive_blocking(operation, self._run_step)
+        return drive_blocking(operation, lambda step: self._run_step(_named(step, operation)))
 
     def _run_step(self, step: EmbedTexts | Operation[Any]) -> Any:
         return self.embed_texts(step) if isinstance(step, EmbedTexts) else super()._run(step)
@@ -60,6 +60,11 @@ class SyncMemories(SyncStore[Ops]):
     def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the store's function."""
         return embed_blocking(_embed_of(self._operations), texts)
+
+
+def _named(step: EmbedTexts | Operation[Any], method: object) -> EmbedTexts | Operation[Any]:
+    """Return a step with the name of the method that runs it."""
+    return step if isinstance(step, EmbedTexts) else named(step, name_of(method))
 
 
 async def embed_page(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from pydantic import SecretStr
-
-from ...config import Keywords, MySQLConfig
-from ...runtime.database import Database, share
+from ...config import ENVIRONMENT, Keywords
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .base import AsyncMemories, SyncMemories
 from .embedding import VECTOR_CACHE_BYTES, WHOLE, EmbeddingOptions, EmbedFunction
@@ -46,7 +44,7 @@ class MemoryStore(AsyncMemories[MemoryOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         dims: int | None = None,
         embed: EmbedFunction | None = None,
@@ -56,7 +54,7 @@ class MemoryStore(AsyncMemories[MemoryOperations]):
         vector_cache_bytes: int = VECTOR_CACHE_BYTES,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
         super().__init__(MemoryOperations(config, embedding), database, owned=owned)
 
@@ -95,7 +93,7 @@ class SyncMemoryStore(SyncMemories[MemoryOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         dims: int | None = None,
         embed: EmbedFunction | None = None,
@@ -105,7 +103,7 @@ class SyncMemoryStore(SyncMemories[MemoryOperations]):
         vector_cache_bytes: int = VECTOR_CACHE_BYTES,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
         super().__init__(MemoryOperations(config, embedding), database, owned=owned)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from pydantic import SecretStr
-
-from ...config import Keywords, MySQLConfig
-from ...runtime.database import Database, share
+from ...config import ENVIRONMENT, Keywords
+from ...runtime.database import Where, share
 from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
 from .operations import TranscriptOperations
 
@@ -20,10 +18,8 @@ class TranscriptStore(AsyncStore[TranscriptOperations]):
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``compression`` apply to transcripts.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(TranscriptOperations(config), database, owned=owned)
 
     append = awaited_method(TranscriptOperations.append)
@@ -54,10 +50,8 @@ class SyncTranscriptStore(SyncStore[TranscriptOperations]):
         options: Options of `MySQLConfig`.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(TranscriptOperations(config), database, owned=owned)
 
     append = blocking_method(TranscriptOperations.append)

@@ -36,27 +36,27 @@ class SessionOperations:
     Args:
         session_id: The session's id.
         tenant: Its tenant.
-        ttl_seconds: Its time to live.
+        ttl_s: Its time to live.
         limits: Its limits.
     """
 
-    def __init__(self, session_id: str, tenant: str, ttl_seconds: float | None, limits: calls.Limits) -> None:
+    def __init__(self, session_id: str, tenant: str, ttl_s: float | None, limits: calls.Limits) -> None:
         self.address = calls.Address(arguments.check_tenant(tenant), arguments.check_session_id(session_id))
         self.limits = check_limits(limits)
-        self._ttl_us = values.microseconds(ttl_seconds, "session_ttl_seconds")
+        self._ttl_us = values.microseconds(ttl_s, "session_ttl_s")
         self._known_ttl_us = self._ttl_us
         self._renewed_at = -float("inf")
         # Variables read since the last write, the most recent last. The next write records them if it may evict.
         # Threads share it without a lock: each step on a dict is atomic.
         self._used: dict[str, None] = {}
 
-    def set(self, key: str, value: Any, ttl_seconds: float | None = None) -> Procedure[None]:
+    def set(self, key: str, value: Any, ttl_s: float | None = None) -> Procedure[None]:
         """Set a variable.
 
         Args:
             key: 1 to 512 characters without NUL; compared by code point.
             value: Any JSON value, or a pydantic model. What is read is equal to it, in the same order.
-            ttl_seconds: It expires after this many seconds, at most a hundred years; None: with the session. A
+            ttl_s: It expires after this many seconds, at most a hundred years; None: with the session. A
                 variable that is set again has the new time only.
 
         Raises:
@@ -64,13 +64,13 @@ class SessionOperations:
             CapacityExceeded: There is no room for it; nothing was changed.
             Unavailable: The storage did not answer in time.
         """
-        yield from self._only("set", calls.Write((self._variable(key, value, ttl_seconds),)))
+        yield from self._only("set", calls.Write((self._variable(key, value, ttl_s),)))
 
-    def set_many(self, mapping: Mapping[str, Any], ttl_seconds: float | None = None) -> Procedure[None]:
+    def set_many(self, mapping: Mapping[str, Any], ttl_s: float | None = None) -> Procedure[None]:
         """Set variables, all or none, in one round trip. See `set`."""
         if not isinstance(mapping, Mapping):
             raise InvalidInput(f"set_many takes a dict of variables, not {type(mapping).__name__}.")
-        variables = tuple(self._variable(key, value, ttl_seconds) for key, value in mapping.items())
+        variables = tuple(self._variable(key, value, ttl_s) for key, value in mapping.items())
         if variables:
             yield from self._only("set_many", calls.Write(variables))
 
@@ -320,13 +320,13 @@ class SessionOperations:
             )
         )
 
-    def touch(self, ttl_seconds: float | None = None) -> Procedure[bool]:
+    def touch(self, ttl_s: float | None = None) -> Procedure[bool]:
         """Start the session's time to live again; returns whether the session exists.
 
         Args:
-            ttl_seconds: The new time to live; None: as before.
+            ttl_s: The new time to live; None: as before.
         """
-        ttl_us = values.microseconds(ttl_seconds)
+        ttl_us = values.microseconds(ttl_s)
         touched = yield from self._only("touch", calls.Touch(ttl_us))
         if ttl_us is not None and touched:
             self._known_ttl_us = ttl_us
@@ -389,9 +389,9 @@ class SessionOperations:
                 self._used.pop(key, None)
                 self._used[key] = None
 
-    def _variable(self, key: str, value: Any, ttl_seconds: float | None) -> Any:
+    def _variable(self, key: str, value: Any, ttl_s: float | None) -> Any:
         text = self._encoded(value, f"The value of {arguments.check_variable(key)!r}")
-        return calls.Variable(key, text, values.microseconds(ttl_seconds))
+        return calls.Variable(key, text, values.microseconds(ttl_s))
 
     def _encoded(self, value: Any, what: str) -> bytes:
         return values.encode(value, what, self.limits.value_bytes, self.address.session_id)

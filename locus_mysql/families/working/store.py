@@ -10,10 +10,10 @@ from typing import Any, Self, TypeVar, Unpack, cast
 
 from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, refuse_unused
 from ...engine.loops import settled
 from ...errors import ConfigError
-from ...runtime.database import Database
+from ...runtime.database import Where
 from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import awaited_method, blocking_method
 from .calls import Limits, OnFull
@@ -35,9 +35,7 @@ _DSN = re.compile(r"(?:mysql|rediss?|valkeys?)(?:\+\w+)?://", re.IGNORECASE)
 DEFAULTS = Limits()
 
 
-def storage_of(
-    where: str | SecretStr | MySQLConfig | Database | Storage | None, options: Keywords
-) -> tuple[Storage, bool, str]:
+def storage_of(where: Where | Storage, options: Keywords) -> tuple[Storage, bool, str]:
     """Return the storage, whether it was opened here and must be closed, and the default tenant.
 
     Args:
@@ -54,6 +52,7 @@ def storage_of(
         storage = where if isinstance(where, Storage) else _redis(cast(str, text))
         config = getattr(storage, "config", None)
         return storage, storage is not where, options.get("tenant", getattr(config, "tenant", DEFAULT_TENANT))
+    refuse_unused(WorkingMemory, options)
     mysql = MySQLStorage(where, **options)
     return mysql, True, mysql.config.tenant
 
@@ -71,7 +70,7 @@ class WorkingMemoryBase:
         session_id: The session's id: 1 to 512 characters without NUL, compared by code point.
         where: A DSN (``mysql://…``, ``redis://…``), a `MySQLConfig`, a `Database`, or a storage; or give options of
             `MySQLConfig` as keywords.
-        session_ttl_seconds: The session expires when it was not used for this many seconds: not before, and at most an
+        session_ttl_s: The session expires when it was not used for this many seconds: not before, and at most an
             eighth later. None: it stays until `end`. The process that begins the session decides; `touch` changes it.
         end_on_exit: Whether leaving a ``with`` block ends the session, or keeps it for the next process.
         max_keys: The maximum number of variables.
@@ -94,9 +93,9 @@ class WorkingMemoryBase:
     def __init__(
         self,
         session_id: str,
-        where: str | SecretStr | MySQLConfig | Database | Storage | None = None,
+        where: Where | Storage = ENVIRONMENT,
         *,
-        session_ttl_seconds: float | None = None,
+        session_ttl_s: float | None = None,
         end_on_exit: bool = False,
         max_keys: int = DEFAULTS.keys,
         max_value_bytes: int = DEFAULTS.value_bytes,
@@ -114,13 +113,13 @@ class WorkingMemoryBase:
             )
         limits = Limits(max_keys, max_value_bytes, max_session_bytes, max_scratchpad_entries, max_checkpoints, on_full)
         self.storage, self._owned, tenant = storage_of(where, options)
-        self._operations = SessionOperations(session_id, tenant, session_ttl_seconds, limits)
+        self._operations = SessionOperations(session_id, tenant, session_ttl_s, limits)
         self.end_on_exit = end_on_exit
 
     @classmethod
     def open(
         cls,
-        where: str | SecretStr | MySQLConfig | Database | Storage | None = None,
+        where: Where | Storage = ENVIRONMENT,
         *,
         session_id: str,
         **options: Any,
@@ -154,7 +153,7 @@ class WorkingMemory(WorkingMemoryBase):
     Example:
         ```python
         async with WorkingMemory("session-1", "mysql://user:password@localhost/app") as memory:
-            await memory.set("city", "Bonn", ttl_seconds=3600)
+            await memory.set("city", "Bonn", ttl_s=3600)
             await memory.append_scratchpad("The user wants a window seat.")
             await memory.set_task_state(TaskState(task_id="book", total_steps=3).start())
             before = await memory.create_checkpoint("before booking")

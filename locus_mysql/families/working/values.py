@@ -120,7 +120,7 @@ def decode_model(model: type[M], text: bytes) -> M:
     return model.model_validate(decode_json(text))  # lone surrogates are beyond pydantic's own reader
 
 
-def microseconds(seconds: object, what: str = "ttl_seconds") -> int | None:
+def microseconds(seconds: object, what: str = "ttl_s") -> int | None:
     """A time to live in microseconds; None for none.
 
     Raises:

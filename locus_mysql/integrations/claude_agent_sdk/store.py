@@ -14,14 +14,13 @@ from claude_agent_sdk import (
     SessionSummaryEntry,
     fold_session_summary,
 )
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords
 from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Fold, NewItem, Transcript, TranscriptKey
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import AsyncStore, awaited_method
 
 #: The kind of these transcripts. The project is their collection, the session their name, the subpath their part.
@@ -151,10 +150,8 @@ class ClaudeSessionStore(AsyncStore[ClaudeOperations]):
         ```
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(ClaudeOperations(config), database, owned=owned)
 
     append = awaited_method(ClaudeOperations.append)

@@ -12,9 +12,8 @@ from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.platform import uuid as platform_uuid
 from google.adk.sessions.session import Session
 from google.genai.types import Content
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
@@ -24,7 +23,7 @@ from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.records import MemoryHit, MemoryItem, Namespace
 from ...families.memories.vectors.scoring import Metric
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method
 
 #: The first label of the namespaces of memories, and of the namespace of deleted ids. App, user and session follow.
@@ -293,7 +292,7 @@ class AdkMemoryService(AsyncMemories[AdkMemoryOperations], BaseMemoryService):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         dims: int | None = None,
         embed: EmbedFunction | None = None,
@@ -303,7 +302,7 @@ class AdkMemoryService(AsyncMemories[AdkMemoryOperations], BaseMemoryService):
         limit: int = 10,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         embedding = EmbeddingOptions(dims, embed, metric=metric, model=model, vector_cache_bytes=vector_cache_bytes)
         super().__init__(AdkMemoryOperations(config, embedding, limit), database, owned=owned)
 

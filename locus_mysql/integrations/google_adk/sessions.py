@@ -17,9 +17,8 @@ from google.adk.platform import time as platform_time
 from google.adk.platform import uuid as platform_uuid
 from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
 from google.adk.sessions.session import Session
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
@@ -27,7 +26,8 @@ from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.arguments import tenant_of
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
+from ...runtime.generators import named
 from ...runtime.stores import AsyncStore, awaited_method
 from .events import (
     KIND,
@@ -357,10 +357,8 @@ class AdkSessionService(AsyncStore[AdkSessionOperations], BaseSessionService):
         ```
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(AdkSessionOperations(config), database, owned=owned)
         self._appending = WeakValueDictionary[_LockKey, asyncio.Lock]()
 
@@ -394,7 +392,7 @@ class AdkSessionService(AsyncStore[AdkSessionOperations], BaseSessionService):
         key = (asyncio.get_running_loop(), session.app_name, session.user_id, session.id)
         # Tasks that share a session object wait for each other: it has one revision.
         async with self._appending.setdefault(key, asyncio.Lock()):
-            appended = await self._run(self._operations.append(session, event))
+            appended = await self._run(named(self._operations.append(session, event), "append_event"))
             if appended.is_new:
                 event = await BaseSessionService.append_event(self, session, event)
                 session.last_update_time = event.timestamp

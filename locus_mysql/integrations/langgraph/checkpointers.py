@@ -18,12 +18,11 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords
 from ...errors import UsageError
 from ...families.graphs.operations import AsyncGraphs, SyncGraphs
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .operations import LangGraphOperations
 
@@ -133,13 +132,13 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         serde: SerializerProtocol | None = None,
         tenant_of: Callable[[str], str] | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         AsyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
         try:
@@ -266,13 +265,13 @@ class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         serde: SerializerProtocol | None = None,
         tenant_of: Callable[[str], str] | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         SyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
 

@@ -11,15 +11,14 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self, Unpack, cast
 
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.loops import settled
 from ...errors import ConfigError
 from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .store_operations import StoreOperations
 from .store_options import sweep_interval_s, without_foreign
@@ -66,7 +65,7 @@ class _ItemStore(BaseStore):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
@@ -74,7 +73,7 @@ class _ItemStore(BaseStore):
     ) -> None:
         self.ttl_config = ttl
         self.index_config = index
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         operations = StoreOperations(config, index, ttl)
         self.embeddings = operations.embeddings
         self._items: Any = self._make_items(operations, database, owned=owned)

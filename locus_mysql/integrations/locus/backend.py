@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias, Unpack, cast, runtime_checkable
+from typing import Any, Protocol, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import ConfigError
 from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
-from ...runtime.database import Database, share
+from ...runtime.database import Database, Where, share
 from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
-
-Where: TypeAlias = str | SecretStr | MySQLConfig | Database | None
 
 #: Options that have no counterpart, and what to use here.
 _OTHER_OPTIONS = {
@@ -158,9 +156,9 @@ class MySQLBackend(AsyncStore[BackendOperations]):
     """
 
     def __init__(
-        self, where: Where = None, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
+        self, where: Where = ENVIRONMENT, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
     ) -> None:
-        database, config, owned = _share(where, address, options)
+        database, config, owned = _share(type(self), where, address, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
     save = awaited_method(BackendOperations.save)
@@ -190,9 +188,9 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
     """
 
     def __init__(
-        self, where: Where = None, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
+        self, where: Where = ENVIRONMENT, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
     ) -> None:
-        database, config, owned = _share(where, address, options)
+        database, config, owned = _share(type(self), where, address, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
     save = blocking_method(BackendOperations.save)
@@ -212,13 +210,13 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
 
 
 def _share(
-    where: Where, address: tuple[str | int | SecretStr, ...], options: BackendKeywords
+    store: type, where: Where, address: tuple[str | int | SecretStr, ...], options: BackendKeywords
 ) -> tuple[Database, MySQLConfig, bool]:
     """Like `share`, but also for the arguments of the built-in backend."""
     given = own_options(options)
     if isinstance(where, str) and "://" not in where:
         address = (where, *address)
-        where = None
+        where = ENVIRONMENT
     elif address:
         raise ConfigError("After a DSN, a MySQLConfig or a Database, pass options as keywords.")
     names = ("host", "port", "database", "user", "password", "dsn")
@@ -229,7 +227,7 @@ def _share(
             raise ConfigError(f"{name} is given twice, by position and as a keyword; give it once.")
         if value is not None:
             given[name] = value
-    return share(where, cast(Keywords, given))
+    return share(store, where, cast(Keywords, given))
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from locus.core.protocols import CheckpointerCapabilities
 from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Environment, Keywords
 from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .backend import own_options
 from .operations import LocusOperations, OnConflict
@@ -101,7 +101,7 @@ class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpoin
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
@@ -109,7 +109,7 @@ class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpoin
         on_conflict: OnConflict = "keep",
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 
@@ -164,7 +164,7 @@ class SyncMySQLCheckpointer(Checkpointer, SyncTurns[LocusOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         message_retention: timedelta | None = None,
@@ -172,7 +172,7 @@ class SyncMySQLCheckpointer(Checkpointer, SyncTurns[LocusOperations]):
         on_conflict: OnConflict = "keep",
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
         super().__init__(operations, database, owned=owned)
 
@@ -221,7 +221,7 @@ def mysql_checkpointer(
     database: str | None = None,
     user: str | None = None,
     password: str | None = None,
-    dsn: str | None = None,
+    dsn: str | SecretStr | Environment = ENVIRONMENT,
     **options: Any,
 ) -> MySQLCheckpointer:
     """Return a checkpointer. Accepts the keywords of Locus' built-in factory and those of `MySQLCheckpointer`.
@@ -244,9 +244,10 @@ def mysql_checkpointer(
         "database": database,
         "user": user,
         "password": password,
-        "dsn": dsn,
     }
     given: dict[str, Any] = {name: value for name, value in address.items() if value is not None}
+    if not isinstance(dsn, Environment):
+        given["dsn"] = dsn
     return MySQLCheckpointer(**given, **own_options(options))
 
 

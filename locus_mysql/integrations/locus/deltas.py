@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Unpack
 
 from locus.memory.delta import CheckpointMetadata, DeltaCheckpoint, DeltaStorage
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
 from ...families.graphs.keys import check_id
@@ -18,7 +17,7 @@ from ...families.graphs.operations import AsyncGraphs, GraphsOfTenants
 from ...families.graphs.records import Base, LoadedGraphCheckpoint, NewGraphCheckpoint, NewValue
 from ...families.graphs.values import EncodedValue
 from ...runtime.arguments import check_limit, check_thread_id
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.exact_json import decode_json, encode_json
 
 #: The name of this encoder in checkpoints.
@@ -103,12 +102,12 @@ class MySQLDeltaStorage(AsyncGraphs[DeltaOperations], DeltaStorage):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         tenant_of: Callable[[str], str] | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(DeltaOperations(config, tenant_of), database, owned=owned)
 
     async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:

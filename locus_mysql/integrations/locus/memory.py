@@ -13,9 +13,8 @@ from locus.memory.store import (
     StoreItem,
 )
 from locus.rag.embeddings.base import BaseEmbedding
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import check_score
@@ -33,7 +32,7 @@ from ...families.memories.hashing import HashingEmbedder
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem
-from ...runtime.database import Database, share
+from ...runtime.database import Database, Where, share
 from ...runtime.stores import awaited_method, blocking_method
 
 #: The embedders that the stores accept.
@@ -295,14 +294,14 @@ class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         embedder: Embedder | None = None,
         dimension: int | None = None,
         model: str = "",
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(LocusMemoryOperations(config, embedder, dimension, model), database, owned=owned)
 
     @property
@@ -347,14 +346,14 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         embedder: Embedder | None = None,
         dimension: int | None = None,
         model: str = "",
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(LocusMemoryOperations(config, embedder, dimension, model), database, owned=owned)
 
     @property

@@ -47,9 +47,9 @@ class Remember(Arguments):
         str | int | float | bool | dict[str, Any] | list[Any] | None,
         Field(description="Any JSON value. Text is kept as it is."),
     ]
-    ttl_seconds: Annotated[
-        float | SkipJsonSchema[None], Field(description="The value expires after this many seconds.")
-    ] = None
+    ttl_s: Annotated[float | SkipJsonSchema[None], Field(description="The value expires after this many seconds.")] = (
+        None
+    )
 
 
 class Recall(Arguments):
@@ -164,7 +164,7 @@ class _Bodies:
         self._prefix = prefix
 
     def remember(self, session: SessionOperations, given: Remember) -> Procedure[str]:
-        yield from session.set(given.key, given.value, given.ttl_seconds)
+        yield from session.set(given.key, given.value, given.ttl_s)
         return f"{given.key!r} is kept."
 
     def recall(self, session: SessionOperations, given: Recall) -> Procedure[str]:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar, Unpack
 
 from pydantic import BaseModel, SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...errors import ConfigError
-from ...runtime.database import Database, share
+from ...runtime.database import Database, Where, share
 from ...runtime.stores import AsyncStore, Store, SyncStore, awaited_method, blocking_method
 from .items import CategoryOperations, ItemOperations, RelationOperations
 from .operations import RecordOperations
@@ -56,13 +56,13 @@ class _MemuRepositories(Store[MemuOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         user_model: type[BaseModel] = DefaultUserModel,
         vector_cache_bytes: int = VECTOR_CACHE_BYTES,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(MemuOperations(own_prefix(config), user_model, vector_cache_bytes), database, owned=owned)
         _add(self, "resource_repo", ResourceOperations)
         _add(self, "memory_item_repo", ItemOperations)
@@ -82,12 +82,12 @@ class _RecallRepositories(Store[MemuOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         user_model: type[BaseModel] = RecallUserModel,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(MemuOperations(own_prefix(config), user_model), database, owned=owned)
         _add(self, "resource_repo", WorkspaceResourceOperations)
         _add(self, "recall_file_repo", RecallFileOperations)

@@ -11,6 +11,7 @@ from inspect import getmembers, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ...engine.operation import Operation
+from ...runtime.generators import named
 from ...runtime.stores import awaited_method, blocking_method
 from .operations import MemuStore, RecordOperations
 from .records import BaseRecord
@@ -82,13 +83,13 @@ class RecordView(Mapping[str, R]):
         self._run = run
 
     def __getitem__(self, id: str) -> R:
-        record: R | None = self._run(self._operations.one(id))
+        record: R | None = self._run(named(self._operations.one(id), "get"))
         if record is None:
             raise KeyError(id)
         return record
 
     def __iter__(self) -> Iterator[str]:
-        ids: list[str] = self._run(self._operations.ids())
+        ids: list[str] = self._run(named(self._operations.ids(), "list"))
         return iter(ids)
 
     def __len__(self) -> int:
@@ -105,7 +106,7 @@ class RecordView(Mapping[str, R]):
 
     def copy(self) -> dict[str, R]:
         """Return all records by id, as they are now."""
-        records: dict[str, R] = self._run(self._operations.where())
+        records: dict[str, R] = self._run(named(self._operations.where(), "copy"))
         return records
 
     def __repr__(self) -> str:
@@ -167,12 +168,12 @@ class AsyncRecordView(Generic[R]):
 
     async def get(self, id: str) -> R | None:
         """Return the record with an id, or None."""
-        record: R | None = await self._run(self._operations.one(id))
+        record: R | None = await self._run(named(self._operations.one(id), "get"))
         return record
 
     async def copy(self) -> dict[str, R]:
         """Return all records by id, oldest first, as they are now."""
-        records: dict[str, R] = await self._run(self._operations.where())
+        records: dict[str, R] = await self._run(named(self._operations.where(), "copy"))
         return records
 
     async def count(self) -> int:
@@ -181,7 +182,7 @@ class AsyncRecordView(Generic[R]):
         return count
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        for id in await self._run(self._operations.ids()):
+        for id in await self._run(named(self._operations.ids(), "list")):
             yield id
 
     def __repr__(self) -> str:

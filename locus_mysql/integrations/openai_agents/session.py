@@ -8,9 +8,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, Unpack, cast
 
 from agents import TResponseInputItem
 from agents.memory import SessionSettings
-from pydantic import SecretStr
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.loops import settled
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
@@ -20,7 +19,7 @@ from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
 from ...runtime.arguments import tenant_of
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.exact_json import as_json
 from ...runtime.stores import AsyncStore, awaited_method
 from .branches import MAIN, Branches, Pointer
@@ -316,7 +315,7 @@ class OpenAISession(AsyncStore[OpenAIOperations]):
     def __init__(
         self,
         session_id: str,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         session_settings: SessionSettings | dict[str, Any] | None = None,
         **options: Unpack[Keywords],
@@ -325,7 +324,7 @@ class OpenAISession(AsyncStore[OpenAIOperations]):
             if unknown := session_settings.keys() - {field.name for field in fields(SessionSettings)}:
                 raise TypeError(f"Unknown session settings: {', '.join(sorted(unknown))}.")
             session_settings = SessionSettings(**session_settings)
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(self._make_operations(config, session_id), database, owned=owned)
         self.session_id = session_id
         self.session_settings = SessionSettings() if session_settings is None else session_settings

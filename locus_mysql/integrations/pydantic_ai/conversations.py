@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
-from pydantic import SecretStr
 from pydantic_ai.conversation_store import (
     ConversationConflict,
     ConversationEntry,
@@ -13,7 +12,7 @@ from pydantic_ai.conversation_store import (
     ConversationStore,
 )
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
@@ -21,7 +20,7 @@ from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...lru_cache import LRUCache
 from ...runtime.arguments import tenant_of
-from ...runtime.database import Database, share
+from ...runtime.database import Database, Where, share
 from ...runtime.stores import AsyncStore, awaited_method
 from .records import StoredRecord, entries_of, header_of, items_of, parent_of, stored_record
 
@@ -360,10 +359,8 @@ class PydanticConversationStore(AsyncStore[ConversationOperations], Conversation
         ```
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(ConversationOperations(config), database, owned=owned)
 
     read_record = awaited_method(ConversationOperations.read_record)

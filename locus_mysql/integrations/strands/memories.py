@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Unpack
 
-from pydantic import SecretStr
 from strands.memory.types import MemoryEntry, MemoryStore, Metadata, SearchOptions
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.memories.arguments import check_count
@@ -20,7 +19,7 @@ from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.vectors.scoring import Metric
 from ...runtime.arguments import tenant_of
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.sealing import content_digest
 from ...runtime.stores import awaited_method
 
@@ -144,7 +143,7 @@ class StrandsMemoryStore(AsyncMemories[StrandsMemoryOperations], MemoryStore):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         name: str,
         namespace: Sequence[str] | None = None,
@@ -159,7 +158,7 @@ class StrandsMemoryStore(AsyncMemories[StrandsMemoryOperations], MemoryStore):
         vector_cache_bytes: int = VECTOR_CACHE_BYTES,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         embedding = EmbeddingOptions(dims, embed, metric=metric, model=model, vector_cache_bytes=vector_cache_bytes)
         labels = (name,) if namespace is None else tuple(namespace)
         limit = DEFAULT_RESULTS if max_search_results is None else max_search_results

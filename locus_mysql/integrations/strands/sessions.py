@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar, Unpack
 
-from pydantic import SecretStr
 from strands.multiagent.base import MultiAgentBase
 from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords
 from ...engine.operation import Operation
 from ...errors import InvalidInput, LocusMySQLError, NotFound, VersionConflict
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Read, TranscriptKey, Write, Written
-from ...runtime.database import Database, share
+from ...runtime.database import Where, share
 from ...runtime.exact_json import as_json, canonical_text
 from ...runtime.stores import SyncStore, blocking_method
 
@@ -300,10 +299,8 @@ class StrandsSessionRepository(SyncStore[StrandsSessionOperations], SessionRepos
         ```
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        database, config, owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        database, config, owned = share(type(self), where, options)
         super().__init__(StrandsSessionOperations(config), database, owned=owned)
 
     create_session = blocking_method(StrandsSessionOperations.create_session)

@@ -14,13 +14,12 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
-from pydantic import SecretStr
 from strands.storage.search import KeywordSearchStrategy
 from strands.storage.search.types import SearchStrategy
 from strands.storage.storage import _NAMESPACED, StorageSearchResult
 from strands.types.exceptions import StorageError
 
-from ...config import Keywords, MySQLConfig
+from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Batch, Operation
 from ...engine.retry import next_page
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
@@ -30,7 +29,7 @@ from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpo
 from ...families.checkpoints.statements.queries import LIST_IDS
 from ...families.checkpoints.store import StoreOperations
 from ...families.checkpoints.thread_cache import ThreadKey
-from ...runtime.database import Database, share
+from ...runtime.database import Database, Where, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import AsyncStore, awaited_method
 
@@ -311,12 +310,12 @@ class StrandsStorage(AsyncStore[StrandsStorageOperations]):
 
     def __init__(
         self,
-        where: str | SecretStr | MySQLConfig | Database | None = None,
+        where: Where = ENVIRONMENT,
         *,
         search_strategy: SearchStrategy[Any] | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        database, config, owned = share(where, options)
+        database, config, owned = share(type(self), where, options)
         super().__init__(StrandsStorageOperations(config), database, owned=owned)
         self._search_strategy = search_strategy
 

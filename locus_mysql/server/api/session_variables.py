@@ -51,7 +51,7 @@ class NewVariables(Body):
     """Variables to set, all or none."""
 
     variables: Annotated[dict[_KEY, Json], Field(max_length=VARIABLES_LIMIT)]
-    ttl_seconds: Annotated[TTL, Field(description="Seconds until they expire; null: with the session.")] = None
+    ttl_s: Annotated[TTL, Field(description="Seconds until they expire; null: with the session.")] = None
 
 
 class Variable(Answer):
@@ -64,7 +64,7 @@ class NewVariable(Body):
     """A variable to set."""
 
     value: Json
-    ttl_seconds: Annotated[TTL, Field(description="Seconds until it expires; null: with the session.")] = None
+    ttl_s: Annotated[TTL, Field(description="Seconds until it expires; null: with the session.")] = None
 
 
 class Increment(Body):
@@ -126,7 +126,7 @@ def get_variables(request: Request) -> Response:
 def set_variables(request: Request) -> Response:
     """Set variables, all or none."""
     wanted: NewVariables = request.state.body
-    session_of(request).set_many(wanted.variables, wanted.ttl_seconds)
+    session_of(request).set_many(wanted.variables, wanted.ttl_s)
     return answer({"ok": True})
 
 
@@ -149,7 +149,7 @@ def get_variable(request: Request) -> Response:
 def set_variable(request: Request) -> Response:
     """Set a variable."""
     wanted: NewVariable = request.state.body
-    session_of(request).set(request.path_params["key"], wanted.value, wanted.ttl_seconds)
+    session_of(request).set(request.path_params["key"], wanted.value, wanted.ttl_s)
     return answer({"ok": True})
 
 

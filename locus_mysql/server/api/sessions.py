@@ -53,7 +53,7 @@ _CHECKPOINT = f"{SESSION}/checkpoints/{{checkpoint_id}}"
 class BeginsQuery(QueryParameters):
     """The query that sets a session's time to live."""
 
-    session_ttl_seconds: Annotated[
+    session_ttl_s: Annotated[
         TTL,
         Field(
             description="If this write begins the session: the seconds without a write after which it expires. If "
@@ -106,7 +106,7 @@ class Session(Answer):
 class Touch(Body):
     """The new time to live of a session."""
 
-    ttl_seconds: Annotated[TTL, Field(description="The new time to live, from now on; null: the previous one.")] = None
+    ttl_s: Annotated[TTL, Field(description="The new time to live, from now on; null: the previous one.")] = None
 
 
 class Touched(Answer):
@@ -124,8 +124,8 @@ class Done(Answer):
 def session_of(request: Request) -> SyncWorkingMemory:
     """Return the session of a request."""
     begins = getattr(request.state, "query", None)
-    ttl_seconds = begins.session_ttl_seconds if isinstance(begins, BeginsQuery) else None
-    return stores_of(request).working(request.path_params["session_id"], ttl_seconds)
+    ttl_s = begins.session_ttl_s if isinstance(begins, BeginsQuery) else None
+    return stores_of(request).working(request.path_params["session_id"], ttl_s)
 
 
 @ENDPOINTS.add(
@@ -157,7 +157,7 @@ def end_session(request: Request) -> Response:
 def touch_session(request: Request) -> Response:
     """Restart a session's time to live."""
     wanted: Touch = request.state.body
-    return answer({"touched": session_of(request).touch(wanted.ttl_seconds)})
+    return answer({"touched": session_of(request).touch(wanted.ttl_s)})
 
 
 class ScratchpadQuery(QueryParameters):

@@ -364,10 +364,10 @@ def test_a_family_without_an_index_does_not_hide_the_others(make_config: MakeCon
         store.save("d", {"text": "another parcel"})
     with SyncMySQLCheckpointSaver(make_config(table_prefix="x_")) as saver:
         saver.put(thread_id="v", checkpoint_id="1", checkpoint_data={"text": "a third parcel"})
-    code, out, err = run("search", "parcel", "--prefix", "x_", "--json")
+    code, out, err = run("search", "parcel", "--table-prefix", "x_", "--json")
     assert (code, [hit["thread_id"] for hit in json.loads(out)["hits"]]) == (0, ["v"])
     assert err.startswith("dicts: ")
-    code, _, err = run("search", "parcel", "--prefix", "x_", "--family", "dicts")
+    code, _, err = run("search", "parcel", "--table-prefix", "x_", "--family", "dicts")
     assert code == 2
     assert "no full-text index" in err
 

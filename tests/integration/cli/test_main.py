@@ -131,7 +131,7 @@ def test_vacuum_removes_older_rows_and_reports_their_number(
         )
         assert cli.main(["vacuum", "--older-than-days", "10", "--dsn", dsn]) == 0
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
-        assert capsys.readouterr().out == "Removed 0 checkpoints of dicts.\nRemoved 1 checkpoint of dicts.\n"
+        assert capsys.readouterr().out == "Removed nothing of dicts.\nRemoved 1 checkpoint of dicts.\n"
         assert store.list_threads() == ["new"]
 
 
@@ -155,7 +155,7 @@ def test_vacuum_of_a_family_that_only_expires_needs_no_age(
     with SyncTranscriptStore(config) as store:
         store.append(TranscriptKey("kind", "collection", "name"), [NewItem(1)])
         assert cli.main(["vacuum", "--dsn", dsn, "--family", "transcripts"]) == 0
-        assert "Removed 0 expired transcripts" in capsys.readouterr().out
+        assert "Removed nothing of transcripts." in capsys.readouterr().out
         assert store.count() == 1
 
 
@@ -163,7 +163,7 @@ def test_the_printed_schema_is_what_the_package_itself_would_make(
     config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LOCUS_MYSQL_DSN", raising=False)
-    assert cli.main(["schema", "--prefix", "app_"]) == 0
+    assert cli.main(["schema", "--table-prefix", "app_"]) == 0
     run_sql(f"USE {config.database}")
     for statement in capsys.readouterr().out.strip().removesuffix(";").split(";\n"):
         run_sql(statement.replace("%", "%%"))

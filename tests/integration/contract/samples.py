@@ -414,7 +414,7 @@ class _Sessions:
     def session(self, name: str) -> AnyStore:
         """Return a session."""
         ttl = None if self.config.ttl_s is None else int(self.config.ttl_s)
-        return AnyStore(self._memory(name, self._storage, session_ttl_seconds=ttl))
+        return AnyStore(self._memory(name, self._storage, session_ttl_s=ttl))
 
     async def exported(self, name: str) -> Facts:
         """Return the entries of a session, and earlier ones that its checkpoints contain, as an export has them."""

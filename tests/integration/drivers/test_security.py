@@ -103,6 +103,18 @@ async def test_a_certificate_for_another_host_is_refused(
         await side.open(make_config(ssl_mode="VERIFY_IDENTITY", ssl_ca=server_ca))
 
 
+async def test_a_user_who_needs_a_certificate_shows_it(
+    connect: Connect, side: DriverSide, make_config: MakeConfig, run_sql: RunSQL, server_ca: Path, user: str
+) -> None:
+    run_sql(f"ALTER USER {user}@'%' REQUIRE X509")
+    login = {"user": user, "password": PASSWORD, "ssl_mode": "REQUIRED"}
+    with pytest.raises(ServerError, match="1045"):
+        await side.open(make_config(**login))
+    own = {"ssl_cert": server_ca.with_name("client-cert.pem"), "ssl_key": server_ca.with_name("client-key.pem")}
+    line = await connect(**login, **own)
+    assert (await line.value("SELECT USER()")).startswith(user)
+
+
 @pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 async def test_a_first_login_with_a_password_works_with_and_without_tls(connect: Connect, user: str, mode: str) -> None:
     for _ in range(2):  # the second login uses the hash that the server has cached

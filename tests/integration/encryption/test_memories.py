@@ -134,7 +134,7 @@ def test_an_embedding_in_clear_text_that_looks_encrypted_is_exported_and_encrypt
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(make_config()))
     file = tmp_path / "items.jsonl"
     assert main(["export", str(file), "--family", "memories"]) == 0
-    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--table-prefix", "other_"]) == 0
     with SyncMemoryStore(config.model_copy(update={"table_prefix": "other_"}), dims=11) as copy:
         assert copy.get_embeddings(("n",), "k") == [values]
 

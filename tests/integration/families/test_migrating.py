@@ -295,7 +295,7 @@ def test_the_command_shows_prints_and_carries_out_the_steps(
 def test_without_tables_the_command_succeeds_and_names_the_prefix_and_tables_with_another(
     options: list[str], config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["migrate", *options, "--dsn", dsn_of(config), "--driver", "pymysql", "--prefix", "wrong_"]
+    command = ["migrate", *options, "--dsn", dsn_of(config), "--driver", "pymysql", "--table-prefix", "wrong_"]
     found = f"Database {config.database!r} has no tables{' of family ' if '--family' in options else ' '}"
     assert cli.main(command) == 0
     printed = capsys.readouterr().out

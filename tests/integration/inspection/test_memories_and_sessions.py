@@ -169,10 +169,10 @@ async def test_a_look_at_a_session_neither_renews_nor_uses_nor_sweeps_it(
     config: MySQLConfig, inspector: Inspector, run_sql: RunSql
 ) -> None:
     tables = ("working_sessions", "working_entries", "working_checkpoints", "working_history", "working_ledger")
-    async with WorkingMemory("s", config, session_ttl_seconds=3_600) as memory:
+    async with WorkingMemory("s", config, session_ttl_s=3_600) as memory:
         await memory.set("a", 1)
-        await memory.set("b", 2, ttl_seconds=1_000)
-    async with WorkingMemory("over", config, session_ttl_seconds=3_600) as memory:
+        await memory.set("b", 2, ttl_s=1_000)
+    async with WorkingMemory("over", config, session_ttl_s=3_600) as memory:
         await memory.set("a", 1)
     run_sql(
         f"UPDATE {config.database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND "

@@ -70,7 +70,7 @@ def any_family(request: pytest.FixtureRequest) -> str:
 
 def elsewhere(family: str) -> tuple[str, ...]:
     """Return the arguments of an import that name a place without rows."""
-    return ("--tenant", "acme", *(("--prefix", "other_") if family == MEMU else ()))
+    return ("--tenant", "acme", *(("--table-prefix", "other_") if family == MEMU else ()))
 
 
 def config_elsewhere(config: MySQLConfig, family: str) -> MySQLConfig:
@@ -292,7 +292,7 @@ def test_every_column_is_imported_under_another_prefix_and_tenant(
     assert run("export", file, "--family", family)[0] == 0
     before = stored(run_sql, config, family)
     assert sum(map(len, before.values())) > 2
-    to = ("--prefix", "other_", "--tenant", "acme")
+    to = ("--table-prefix", "other_", "--tenant", "acme")
     code, out, errors = run("import", file, *to)
     assert (code, errors) == (0, "")
     other = config.model_copy(update={"table_prefix": "other_", "tenant": "acme"})

@@ -20,6 +20,8 @@ from locus_mysql import (
     SyncCheckpointStore,
     SyncMySQLBackend,
     SyncMySQLCheckpointer,
+    WorkingMemory,
+    mysql_checkpointer,
 )
 from locus_mysql.errors import ConfigError, SchemaMismatch
 
@@ -131,6 +133,16 @@ def test_a_dsn_a_configuration_or_keywords_are_the_same(kind: Any) -> None:
     assert [config.database for config in configs] == ["app"] * 4
 
 
+@pytest.mark.parametrize("kind", [CheckpointStore, SyncCheckpointStore, MySQLBackend, mysql_checkpointer, Database])
+def test_without_a_server_s_address_the_environment_is_read(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", DSN)
+    monkeypatch.setenv("LOCUS_MYSQL_POOL_SIZE", "7")
+    assert kind().config == MySQLConfig(dsn=DSN, pool_size=7)
+    assert kind(tenant="acme").config == MySQLConfig(dsn=DSN, pool_size=7, tenant="acme")
+    assert kind(host="elsewhere").config == MySQLConfig(host="elsewhere")
+    assert kind(dsn=DSN).config == MySQLConfig(dsn=DSN)
+
+
 @pytest.mark.parametrize(
     ("make", "remedy"),
     [
@@ -144,6 +156,12 @@ def test_a_dsn_a_configuration_or_keywords_are_the_same(kind: Any) -> None:
         (lambda: SyncCheckpointStore(DSN, driver="asyncmy"), "pymysql"),
         (lambda: SyncMySQLCheckpointer(Database(DSN, driver="asyncmy")), "pymysql"),
         (lambda: CheckpointStore("localhost"), "mysql://"),
+        (lambda: CheckpointStore(None), "None.*not set.*LOCUS_MYSQL_DSN"),  # type: ignore[arg-type]
+        (lambda: WorkingMemory("s", None), "None.*not set"),  # type: ignore[arg-type]
+        (lambda: Database(dsn=None), "None.*not set"),  # type: ignore[arg-type]
+        (lambda: MySQLConfig(dsn=None), "None.*not set"),  # type: ignore[arg-type]
+        (lambda: mysql_checkpointer(dsn=None), "None.*not set"),  # type: ignore[arg-type]
+        (lambda: MySQLBackend(None), "None.*not set"),  # type: ignore[arg-type]
         (lambda: CheckpointStore(DSN).__enter__(), "async with"),
     ],
 )

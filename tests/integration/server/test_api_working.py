@@ -39,7 +39,7 @@ async def test_variables_are_set_read_and_deleted(client: httpx.AsyncClient) -> 
 
 
 async def test_a_variable_may_expire_by_itself(client: httpx.AsyncClient) -> None:
-    await done(await client.put("/sessions/s/variables/v", json={"value": 1, "ttl_seconds": 3600}))
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1, "ttl_s": 3600}))
     await done(await client.put("/sessions/s/variables/w", json={"value": 1}))
     left = (await done(await client.get("/sessions/s/variables/v/ttl")))["expires_in_s"]
     assert 0 < left <= 3600
@@ -103,11 +103,11 @@ async def test_a_session_goes_back_to_a_checkpoint_and_forth_again(client: httpx
 async def test_a_session_lists_its_contents_and_can_be_ended(client: httpx.AsyncClient) -> None:
     empty = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
     assert await done(await client.get("/sessions/s")) == empty
-    await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params={"session_ttl_seconds": "3600"}))
+    await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params={"session_ttl_s": "3600"}))
     held = await done(await client.get("/sessions/s"))
     assert (held["keys"], held["size_bytes"]) == (1, 2)
     assert 0 < held["expires_in_s"] <= 4050  # the TTL and one eighth of it
-    assert await done(await client.post("/sessions/s/touch", json={"ttl_seconds": 60})) == {"touched": True}
+    assert await done(await client.post("/sessions/s/touch", json={"ttl_s": 60})) == {"touched": True}
     assert (await done(await client.get("/sessions/s")))["expires_in_s"] <= 67.5
     assert await done(await client.delete("/sessions/s")) == {"deleted": True}
     assert (await client.delete("/sessions/s")).status_code == 404
@@ -128,7 +128,7 @@ async def test_sessions_are_listed_in_pages(client: httpx.AsyncClient) -> None:
 
 
 async def test_reading_does_not_prolong_a_session(client: httpx.AsyncClient, run_sql: Any, database: str) -> None:
-    params = {"session_ttl_seconds": "3600"}
+    params = {"session_ttl_s": "3600"}
     await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params=params))
     expires = f"SELECT expires_at FROM {database}.locus_working_sessions"
     before = run_sql(expires)
@@ -157,11 +157,11 @@ async def test_any_session_id_and_key_survive_in_a_path(client: httpx.AsyncClien
     ("method", "path", "body"),
     [
         ("PUT", "/sessions/s/variables/v", {}),
-        ("PUT", "/sessions/s/variables/v", {"value": 1, "ttl_seconds": 0}),
-        ("PUT", "/sessions/s/variables/v", {"value": 1, "ttl_seconds": "1"}),
+        ("PUT", "/sessions/s/variables/v", {"value": 1, "ttl_s": 0}),
+        ("PUT", "/sessions/s/variables/v", {"value": 1, "ttl_s": "1"}),
         ("PUT", "/sessions/s/variables/v", {"value": 1, "more": 1}),
-        ("PUT", "/sessions/s/variables/v?session_ttl_seconds=0", {"value": 1}),
-        ("PUT", "/sessions/s/variables/v?session_ttl_seconds=nan", {"value": 1}),
+        ("PUT", "/sessions/s/variables/v?session_ttl_s=0", {"value": 1}),
+        ("PUT", "/sessions/s/variables/v?session_ttl_s=nan", {"value": 1}),
         ("PUT", f"/sessions/{'s' * 513}/variables/v", {"value": 1}),
         ("PUT", f"/sessions/s/variables/{'v' * 513}", {"value": 1}),
         ("PUT", "/sessions/s/variables/v%00", {"value": 1}),
@@ -177,7 +177,7 @@ async def test_any_session_id_and_key_survive_in_a_path(client: httpx.AsyncClien
         ("POST", "/sessions/s/checkpoints", {"label": "x" * 1_001}),
         ("PUT", "/sessions/s/task", {"task_id": ""}),
         ("PUT", "/sessions/s/task", {"task_id": "t", "started_at": "2026-01-01T00:00:00"}),
-        ("POST", "/sessions/s/touch", {"ttl_seconds": -1}),
+        ("POST", "/sessions/s/touch", {"ttl_s": -1}),
     ],
 )
 async def test_bad_input_is_refused_and_nothing_is_written(

@@ -49,7 +49,7 @@ def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.
 
 
 def test_schema_follows_prefix_search_and_parser(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["schema", "--prefix", "app_", "--parser", "ngram"]) == 0
+    assert cli.main(["schema", "--table-prefix", "app_", "--parser", "ngram"]) == 0
     printed = capsys.readouterr().out
     assert "`app_threads`" in printed
     assert "WITH PARSER ngram" in printed
@@ -95,7 +95,7 @@ def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert "CREATE TABLE IF NOT EXISTS `memory_items`" in printed
     assert printed.count("`team` VARCHAR(255) NULL") == printed.count("`user_id` VARCHAR(255) NULL") == 6
-    assert cli.main(["schema", "--family", "memu", "--prefix", "app_"]) == 0
+    assert cli.main(["schema", "--family", "memu", "--table-prefix", "app_"]) == 0
     assert "REFERENCES `app_resources` (id)" in capsys.readouterr().out
     assert cli.main(["schema", "--family", "memu", "--scope", "level:int,since:datetime,on:bool,id2:uuid"]) == 0
     printed = capsys.readouterr().out
@@ -118,7 +118,7 @@ def test_schema_reads_the_environment(capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["schema", "--prefix", "a`b"]) == 1
+    assert cli.main(["schema", "--table-prefix", "a`b"]) == 1
     output = capsys.readouterr()
     assert not output.out
     assert output.err.count("\n") == 1

@@ -9,9 +9,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any, TypeVar, Unpack, cast
 
-from pydantic import SecretStr
-
-from ....config import Keywords, MySQLConfig
+from ....config import ENVIRONMENT, Keywords, MySQLConfig
 from ....dialect.sql import Select
 from ....dialect.statement import Param, Query, Statement
 from ....drivers.registry import find_driver
@@ -21,7 +19,8 @@ from ....errors import ConfigError, CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
-from ....runtime.database import Database, share
+from ....runtime.database import Where, share
+from ....runtime.generators import named
 from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
 from .. import calls
@@ -79,9 +78,7 @@ class WorkingOperations(OptimisticOperations):
 
     def execute(self, call: calls.Call) -> Operation[calls.Reply]:
         """Execute a call; see `OptimisticOperations.execute`."""
-        operation = super().execute(call)
-        operation.__name__ = call.name  # type: ignore[attr-defined]  # slow calls are logged by it
-        return operation
+        return named(super().execute(call), call.name)
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:
         """Remove expired sessions, each whole, of all tenants; returns their number.
@@ -380,10 +377,8 @@ class MySQLStorage(TwoSided):
         DriverMissing: The client library is not installed.
     """
 
-    def __init__(
-        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
-    ) -> None:
-        self.database, self.config, self._owned = share(where, options)
+    def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
+        self.database, self.config, self._owned = share(type(self), where, options)
         find_driver(self.config.driver)  # a missing library is reported now, not at the first call
         if self.database.in_transaction:
             raise ConfigError(

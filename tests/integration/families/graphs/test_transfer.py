@@ -101,7 +101,7 @@ def test_deleted_checkpoints_that_others_need_stay_deleted(
     run_sql(f"UPDATE {config.database}.locus_graph_checkpoints SET hidden = 1 WHERE checkpoint_id = '1'")
     file = tmp_path / "graphs.jsonl"
     assert main(["export", str(file), "--family", "graphs"]) == 0
-    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--table-prefix", "other_"]) == 0
     other = config.model_copy(update={"table_prefix": "other_"})
     assert [(row[1], row[4]) for row in rows(run_sql, other)] == [(row[1], row[4]) for row in rows(run_sql, config)]
     assert tuples(other, "a") == tuples(config, "a") != []

@@ -125,7 +125,7 @@ def test_the_commands_report_memus_records(
                 "vacuum   removes now, or within an hour: 2 records of recent writes\n"
             )
         assert cli.main(["vacuum", "--family", "memu", *dsn]) == 0
-        assert capsys.readouterr().out == "Removed 0 records of recent writes of memu.\n"
+        assert capsys.readouterr().out == "Removed nothing of memu.\n"
         run_sql(f"UPDATE {config.database}.memu_ledger SET recorded_at = '2000-01-01'")
         assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
         assert capsys.readouterr().out == "Removed 2 records of recent writes of memu.\n"

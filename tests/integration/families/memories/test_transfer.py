@@ -143,11 +143,11 @@ def test_words_of_items_without_a_full_text_index_are_found_after_an_import(
         store.put(("u",), "k", "green tea")
     file = tmp_path / "memories.jsonl"
     monkeypatch.setenv("LOCUS_MYSQL_SEARCH", "false")
-    assert main(["export", str(file), "--family", "memories", "--prefix", "silent_"]) == 0
+    assert main(["export", str(file), "--family", "memories", "--table-prefix", "silent_"]) == 0
     monkeypatch.delenv("LOCUS_MYSQL_SEARCH")
     assert main(["import", str(file)]) == 0
     with SyncMemoryStore(config) as store:
         assert [hit.item.key for hit in store.search(query="tea")] == ["k"]
     monkeypatch.setenv("LOCUS_MYSQL_SEARCH", "false")
-    assert main(["import", str(file), "--prefix", "silent_"]) == 0
+    assert main(["import", str(file), "--table-prefix", "silent_"]) == 0
     assert kept("silent_")["items"][0][7] is None

@@ -48,7 +48,7 @@ async def open_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncI
 def far(open_memory: Open, make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AnyMemory:
     """Yield a working memory whose server is behind the proxy."""
     config: MySQLConfig = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    return open_memory("far", config=config, session_ttl_seconds=3600)
+    return open_memory("far", config=config, session_ttl_s=3600)
 
 
 def _running(kind: type[Redis], *options: str) -> Iterator[OwnServer]:

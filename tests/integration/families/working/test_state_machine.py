@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
     def begin(self, evicts: bool) -> None:
         Machine.count += 1
         options: dict[str, Any] = {
-            "session_ttl_seconds": SESSION_TTL_S,
+            "session_ttl_s": SESSION_TTL_S,
             "max_keys": 4,
             "max_scratchpad_entries": 3,
             "max_checkpoints": 3,
@@ -138,7 +138,7 @@ class Machine(RuleBasedStateMachine):
             held.variables.update({key: (value, at, self.plain.uses) for key, value in mapping.items()})
 
         expected = self.change(process, change, set(mapping))
-        assert self.call(process, name, *args, ttl_seconds=ttl) == expected
+        assert self.call(process, name, *args, ttl_s=ttl) == expected
 
     @rule(process=PROCESSES, key=KEYS)
     def get(self, process: int, key: str) -> None:

@@ -95,7 +95,7 @@ async def test_an_agent_keeps_finds_and_forgets(make: Make) -> None:
 
 async def test_an_agent_keeps_for_a_time(make: Make) -> None:
     memory = make()
-    await Turns(memory)(tool_call("remember", key="code", value="1", ttl_seconds=3600))
+    await Turns(memory)(tool_call("remember", key="code", value="1", ttl_s=3600))
     assert 3000 < await awaited(memory.ttl("code")) <= 3600
 
 
@@ -163,7 +163,7 @@ async def test_errors_of_tools_are_returned_to_the_model_and_the_run_goes_on(mak
         tool_call("remember", key="", value=1),
         tool_call("remember", key="a"),
         tool_call("remember", key="a", value=1, for_ever=True),
-        tool_call("remember", key="a", value=1, ttl_seconds=-1),
+        tool_call("remember", key="a", value=1, ttl_s=-1),
         tool_call("recall", key="nothing"),
         tool_call("note", text=""),
         tool_call("update_task", status="nearly"),

@@ -114,7 +114,7 @@ def test_only_one_scope_is_exported_if_asked_for(
 ) -> None:
     file = tmp_path / "memu.jsonl"
     assert main(["export", str(file), *SCOPED, "--where", "user_id=ada"]) == 0
-    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    assert main(["import", str(file), "--table-prefix", "other_"]) == 0
     assert capsys.readouterr().out == f"Imported {filled // 2} rows.\n"
     assert kept("other_") == kept(where="user_id = 'ada'")
     for wrong in (["--where", "colour=red"], ["--namespace", "n"], ["--scope", "id"]):
@@ -171,10 +171,10 @@ def test_scopes_that_are_no_texts_are_exported_and_imported(
         assert main(["export", str(file), "--family", "memu", "--scope", "user_id,level:float"]) == 1
         assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
         assert main(["export", str(file), "--family", "memu", "--scope", scope]) == 0
-        assert main(["import", str(file), "--prefix", "other_"]) == 0
-        assert main(["import", str(file), "--prefix", "other_"]) == 0
+        assert main(["import", str(file), "--table-prefix", "other_"]) == 0
+        assert main(["import", str(file), "--table-prefix", "other_"]) == 0
         assert "9 already present" in capsys.readouterr().out
-        assert main(["export", str(again), "--family", "memu", "--scope", scope, "--prefix", "other_"]) == 0
+        assert main(["export", str(again), "--family", "memu", "--scope", scope, "--table-prefix", "other_"]) == 0
         assert again.read_bytes() == file.read_bytes()
         with MemuDatabase(config.for_store(table_prefix="other_"), user_model=OfAllKinds) as other:
             assert other.items == db.items
@@ -200,7 +200,7 @@ def test_records_that_are_there_as_something_else_are_left_alone(
         own = db.memory_category_repo.get_or_create_category(
             name="tastes", description="own", embedding=None, user_data=BOB
         )
-        assert main(["import", str(file), "--prefix", "other_"]) == 1
+        assert main(["import", str(file), "--table-prefix", "other_"]) == 1
         output = capsys.readouterr()
         assert "1 different in the target" in output.out
         assert "another one has its locus_once." in output.err
@@ -209,7 +209,7 @@ def test_records_that_are_there_as_something_else_are_left_alone(
         assert db.categories[own.id].description == "own"
         changed = next(iter(db.items.values()))
         db.memory_item_repo.update_item(item_id=changed.id, summary="changed")
-        assert main(["import", str(file), "--prefix", "other_"]) == 1
+        assert main(["import", str(file), "--table-prefix", "other_"]) == 1
         assert f"Item '{changed.id}' differs in the tables." in capsys.readouterr().err
         assert db.items[changed.id].summary == "changed"
     assert main(["import", str(file), "--tenant", "acme"]) == 1  # ids are unique among all tenants

@@ -139,13 +139,13 @@ async def test_invalid_keys_are_refused(memory: AnyMemory, key: Any) -> None:
 
 async def test_other_misuse_is_refused_with_advice(memory: AnyMemory) -> None:
     for call, words in (
-        (memory.set("k", 1, ttl_seconds=0), "ttl_seconds"),
-        (memory.set("k", 1, ttl_seconds=-1), "ttl_seconds"),
-        (memory.set("k", 1, ttl_seconds=math.nan), "ttl_seconds"),
-        (memory.set("k", 1, ttl_seconds=math.inf), "ttl_seconds"),
-        (memory.set("k", 1, ttl_seconds=True), "ttl_seconds"),
-        (memory.set("k", 1, ttl_seconds="1"), "ttl_seconds"),
-        (memory.touch(0), "ttl_seconds"),
+        (memory.set("k", 1, ttl_s=0), "ttl_s"),
+        (memory.set("k", 1, ttl_s=-1), "ttl_s"),
+        (memory.set("k", 1, ttl_s=math.nan), "ttl_s"),
+        (memory.set("k", 1, ttl_s=math.inf), "ttl_s"),
+        (memory.set("k", 1, ttl_s=True), "ttl_s"),
+        (memory.set("k", 1, ttl_s="1"), "ttl_s"),
+        (memory.touch(0), "ttl_s"),
         (memory.increment("k", 1.5), "whole number"),
         (memory.increment("k", True), "whole number"),
         (memory.increment("k", 2**63), "64 bits"),
@@ -214,7 +214,7 @@ def test_the_error_of_an_unknown_option_lists_the_known_ones(kind: Any, where: A
         with pytest.raises(ConfigError, match="max_key: there is no such option") as refused:
             begin()
         for name in (
-            "session_ttl_seconds",
+            "session_ttl_s",
             "end_on_exit",
             "max_keys",
             "max_checkpoints",
@@ -229,8 +229,8 @@ def test_a_session_needs_an_id_and_a_time_above_zero(storage: InMemoryStorage) -
     for wrong in ("", "x" * 513, "a\0", None):
         with pytest.raises(InvalidInput, match="Session id"):
             WorkingMemory(wrong, storage)  # type: ignore[arg-type]  # that is the point
-    with pytest.raises(InvalidInput, match="session_ttl_seconds"):
-        WorkingMemory("session", storage, session_ttl_seconds=0)
+    with pytest.raises(InvalidInput, match="session_ttl_s"):
+        WorkingMemory("session", storage, session_ttl_s=0)
     with pytest.raises(InvalidInput, match="Tenant"):
         WorkingMemory("session", storage, tenant="")
 
@@ -293,7 +293,7 @@ async def test_the_error_of_a_full_session_names_the_limit(open_memory: Callable
 
 
 async def test_stats_count_stored_data(open_memory: Callable[..., AnyMemory]) -> None:
-    memory = open_memory(session_ttl_seconds=80, max_keys=5)
+    memory = open_memory(session_ttl_s=80, max_keys=5)
     assert (await memory.stats()).expires_in_s is None
     await memory.set("é", "x")
     await memory.append_scratchpad("one")

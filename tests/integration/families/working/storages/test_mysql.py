@@ -32,7 +32,7 @@ async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(
         return count.round_trips
 
     await far.set("first", 0)
-    assert await trips(far.set("key", {"a": [1]}, ttl_seconds=60)) == 1
+    assert await trips(far.set("key", {"a": [1]}, ttl_s=60)) == 1
     assert await trips(far.set_many({f"key {n}": n for n in range(1_000)})) == 1
     assert await trips(far.get("key")) == 1
     assert await trips(far.get_many([f"key {n}" for n in range(1_000)])) == 1
@@ -64,7 +64,7 @@ async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(
 async def test_another_process_needs_one_round_trip_more_for_its_first_write(
     far: AnyMemory, open_memory: Open, proxy: WireProxy, no_housekeeping: None
 ) -> None:
-    other = open_memory("far", session_ttl_seconds=3600)
+    other = open_memory("far", session_ttl_s=3600)
     await other.set_many({"a": 1, "b": 2})
     assert await far.get("a") == 1
     for expected in (2, 1):
@@ -80,7 +80,7 @@ async def test_another_process_needs_one_round_trip_more_for_its_first_write(
 async def test_expired_sessions_are_removed_whole_in_passing(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = open_memory("gone", session_ttl_seconds=3600)
+    gone = open_memory("gone", session_ttl_s=3600)
     await gone.set_many({"a": 1, "b": 2})
     await gone.append_scratchpad("note")
     await gone.create_checkpoint()
@@ -141,7 +141,7 @@ async def test_processes_that_write_little_keep_house_too(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql, "HOUSEKEEPING_EVERY", 2)
-    await open_memory("gone", session_ttl_seconds=3600).set("a", 1)
+    await open_memory("gone", session_ttl_s=3600).set("a", 1)
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     deadline = time.monotonic() + DEADLINE_S
     while run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_sessions WHERE session_id = 'gone'")[0][0]:
@@ -156,7 +156,7 @@ async def test_a_clock_that_was_ahead_once_does_not_lengthen_times_to_live(
     await memory.set("x", 1)
     year_us = 365 * 86_400 * 1_000_000
     run_sql(f"UPDATE {database}.locus_working_sessions SET stamp = stamp + {year_us}")
-    await memory.set("short", 1, ttl_seconds=60)
+    await memory.set("short", 1, ttl_s=60)
     assert 0 < await memory.ttl("short") <= 60
     checkpoint_id = await memory.create_checkpoint()
     (info,) = await memory.list_checkpoints()
