@@ -250,6 +250,11 @@ class Largest:
             ("GET", "/threads/{thread_id}"): Call("/threads/many"),
             ("GET", "/threads/{thread_id}/history"): Call("/threads/many/history?limit=250"),
             ("GET", "/threads/{thread_id}/metadata"): Call("/threads/many/metadata"),
+            ("GET", "/threads/{thread_id}/state"): Call("/threads/large/state?checkpoint_id=c"),
+            ("DELETE", "/threads/{thread_id}"): Call(
+                "/threads/gone", before=[("POST", "/threads/gone/checkpoints", encoded({"state": {"a": 1}}))]
+            ),
+            ("GET", "/families"): Call("/families"),
             ("POST", "/threads/{thread_id}/copy"): Call(
                 "/threads/many/copy", {"to": "copy"}, [("DELETE", "/threads/copy/checkpoints", None)]
             ),

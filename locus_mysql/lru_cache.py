@@ -30,6 +30,12 @@ class LRUCache(Generic[V]):
         self._size = 0
         self._lock = threading.Lock()
 
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._kept.clear()
+            self._size = 0
+
     def get(self, key: Hashable) -> V | None:
         """Return the value of a key, if it still is in the cache."""
         with self._lock:

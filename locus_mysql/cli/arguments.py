@@ -110,7 +110,7 @@ def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:
     )
 
 
-def add_tenant(parser: argparse.ArgumentParser, what: str = "checkpoints") -> None:
+def add_tenant(parser: argparse._ActionsContainer, what: str = "checkpoints") -> None:
     """Add ``--tenant``."""
     parser.add_argument("--tenant", help=f"whose {what} (default)")
 

@@ -51,7 +51,9 @@ GROUPS = {
         ),
         "memories": Command("inspection.records", "run_records", "list, show or delete items of long-term memory"),
         "session": Command("inspection.records", "run_records", "list, show or end sessions of working memory"),
+        "tenants": Command("tenants", "tenants", "list tenants with what they have stored in each family"),
         "rm": Command("inspection.threads", "rm", "delete a thread or a checkpoint, after confirmation"),
+        "forget": Command("tenants", "forget", "remove all that is stored of a customer, in all families"),
     },
     "move data": {
         "copy": Command(

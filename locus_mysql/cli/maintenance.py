@@ -5,25 +5,29 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import re
+import secrets
+import shlex
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.server_roles import GROUP, GROUP_CONSISTENCY
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.logs import warning_about
-from ..engine.operation import fetch
+from ..engine.operation import Operation, fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
-from ..families.family import Count, Counts, Family, in_words
-from ..families.inspection.records import Page, ThreadRow
-from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
+from ..families.family import Family
 from ..families.registry import families, find_family
 from ..families.word_indexes import warn_of_clear_words
+from ..records.ledger import CLAIMED_S
+from ..records.maintenance import Count, Counts, in_words
+from ..runtime.counting import counted
 from ..runtime.database import Database
 from .arguments import (
     FAILED,
@@ -31,11 +35,17 @@ from .arguments import (
     add_connection,
     add_prefix,
     add_tenant,
+    notify,
     options_of,
     sanitize,
 )
-from .inspection.command import pages
+from .progress import EVERY_S
 from .tables import add_family, existing_families
+
+T = TypeVar("T")
+
+#: Expired owners of all tenants that are removed between two claims of the job.
+EXPIRED_AT_ONCE = 500
 
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +61,9 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         help="only report the rows that are not needed, and the threads and checkpoints that are old enough",
+    )
+    parser.add_argument(
+        "--after", metavar="TENANT", default="", help="with --all-tenants: continue after this tenant, in their order"
     )
     add_json(parser)
     parser.set_defaults(complain=parser.error)
@@ -70,7 +83,9 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def _add_which_tables(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    add_tenant(parser)
+    which = parser.add_mutually_exclusive_group()
+    add_tenant(which)
+    which.add_argument("--all-tenants", action="store_true", help="all tenants, one after another")
     add_prefix(parser, "locus_; none for memu")
     add_family(parser, families())
 
@@ -88,20 +103,102 @@ def vacuum(arguments: argparse.Namespace) -> int:
         async with Database(config) as database:
             for family in await existing_families(database, arguments.family):
                 maintenance = family.maintenance(config)
-                running = maintenance.waste() if arguments.dry_run else maintenance.vacuum(*age)
+                if arguments.all_tenants:
+                    totals = await _of_all_tenants(database, family, arguments)
+                    done[family.name] = _as_json(totals)
+                    if not arguments.json:
+                        _print_vacuum(family, totals, arguments)
+                    continue
+                if arguments.dry_run:
+                    running = maintenance.waste(config.tenant, days)
+                else:
+                    running = maintenance.vacuum(config.tenant, *age)
                 counts = await database.asynchronous.run(running, family.schema(config), config.ddl_mode)
-                old = []
-                if arguments.dry_run and days is not None and family.holds_threads and family.vacuumed_by_age:
-                    old = [await _old_threads(database, family, days)]
-                done[family.name] = _as_json(counts) + old
+                done[family.name] = _as_json(counts)
                 if not arguments.json:
-                    _print_vacuum(family, [*counts, *(Count(one["number"], one["what"]) for one in old)], arguments)
+                    _print_vacuum(family, counts, arguments)
         return done
 
     found = asyncio.run(run())
     if arguments.json:
         _print_json({"dry_run": arguments.dry_run, "removed": found})
     return OK
+
+
+async def _of_all_tenants(database: Database, family: Family, arguments: argparse.Namespace) -> Counts:
+    """Vacuum a family, tenant by tenant, or count what a vacuum would remove; return the sums.
+
+    If another process vacuums it, this one waits until that has ended or was killed.
+    """
+    days, totals, last = arguments.older_than_days, Counter[str](), arguments.after
+    job = _Job(database, family)
+    run, maintenance = job.run, job.maintenance
+    expired = number = 0
+    try:
+        # Those of all tenants together: found one tenant at a time, each look-up would pass over those of others.
+        if not arguments.dry_run:
+            await job.claim()
+        while not arguments.dry_run and (some := await run(maintenance.remove_expired(EXPIRED_AT_ONCE))):
+            expired += some
+            await job.claim()
+        while page := await run(maintenance.tenants(last)):
+            for tenant in page:
+                if arguments.dry_run:
+                    counts = await run(maintenance.waste(tenant, days))
+                else:
+                    await job.claim()
+                    counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
+                for one in counts:
+                    totals[one.phrase] += one.number
+                last, number = tenant, number + 1
+                job.show(number)
+    except BaseException:
+        if last != arguments.after:
+            notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
+        raise
+    if not totals:  # no tenant is left
+        counts = await run(maintenance.waste(database.config.tenant))
+        if not arguments.dry_run:
+            counts = await run(maintenance.vacuum(database.config.tenant, *(() if days is None else (days,))))
+        totals.update({one.phrase: one.number for one in counts})
+    first, *others = totals
+    return Count(totals[first] + expired, first), *(Count(totals[one], one) for one in others)
+
+
+class _Job:
+    """The vacuum of a family for all tenants. It is claimed, so that two jobs do not do the same work.
+
+    Args:
+        database: The database.
+        family: The family.
+    """
+
+    def __init__(self, database: Database, family: Family) -> None:
+        self.maintenance = family.maintenance(database.config)
+        self._engine, self._family, self._schema = database.asynchronous, family, family.schema(database.config)
+        self._holder, self._claimed_at, self._shown_at = secrets.randbits(62), -math.inf, time.monotonic()
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation on existing tables."""
+        return await self._engine.run(operation, self._schema, "validate")
+
+    async def claim(self) -> None:
+        """Claim the job from time to time; wait as long as another process has claimed it."""
+        told = False
+        while time.monotonic() - self._claimed_at > CLAIMED_S / 3:
+            if await self.run(self.maintenance.claim("vacuum", self._holder)):
+                self._claimed_at = time.monotonic()
+                return
+            if not told:
+                notify(f"{self._family.name}: another process vacuums these tables. Waiting until it has ended.")
+            told = True
+            await asyncio.sleep(1)
+
+    def show(self, tenants: int) -> None:
+        """Show the progress every few seconds."""
+        if time.monotonic() - self._shown_at > EVERY_S:
+            self._shown_at = time.monotonic()
+            notify(f"{self._family.name}: {counted(tenants, 'tenant')} …")
 
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:
@@ -111,21 +208,7 @@ def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.N
         print(f"Would remove {in_words(counts)} of {family.name}.")
 
 
-async def _old_threads(database: Database, family: Family, days: float) -> dict[str, Any]:
-    """Return the number of threads without a save for some days, which a vacuum deletes whole."""
-    source = family.inspection(database.config)
-    assert source is not None  # noqa: S101 - the family holds threads
-    before = datetime.now(UTC) - timedelta(days=days)
-
-    def read(cursor: str | None) -> Awaitable[Page[ThreadRow]]:
-        reading = source.threads(ThreadFilter(saved_before=before), PAGE_LIMIT, cursor)
-        return database.asynchronous.run(reading, source.schema, "validate")
-
-    number = sum([len(page.items) async for page in pages(read)])
-    return {"number": number, "what": "{thread} without a save for that long"}
-
-
-def _as_json(counts: Counts) -> list[dict[str, Any]]:
+def _as_json(counts: Sequence[Count]) -> list[dict[str, Any]]:
     """Return counts as JSON. The noun of each phrase is in the singular and in braces; see `Count`."""
     return [{"number": one.number, "what": one.phrase} for one in counts]
 
@@ -142,8 +225,8 @@ def health(arguments: argparse.Namespace) -> int:
                 "server": server,
                 "database": config.database,
                 "prefix": config.table_prefix,
-                "tenant": config.tenant,
-                "families": [await _of_family(database, family) for family in found],
+                "tenant": None if arguments.all_tenants else config.tenant,
+                "families": [await _of_family(database, one, all_tenants=arguments.all_tenants) for one in found],
             }
 
     found = asyncio.run(run())
@@ -196,9 +279,10 @@ def _print_health(found: Mapping[str, Any]) -> None:
                 print(f"{kind:<{width}} {sanitize(sentence)}")
         if not family["stored"]:
             continue
+        whose = "all tenants" if found["tenant"] is None else f"tenant {found['tenant']!r}"
         unit, *more = _counts(family["stored"])
         beside = f" with {in_words(more)}" if more else ""
-        print(f"{unit.noun:<{width}} {unit.number} of tenant {found['tenant']!r}{beside}, family {family['family']}")
+        print(f"{unit.noun:<{width}} {unit.number} of {whose}{beside}, family {family['family']}")
         if family["unneeded"]:
             print(f"{'vacuum':<{width}} removes now, or within an hour: {in_words(_counts(family['unneeded']))}")
 
@@ -228,17 +312,27 @@ def _failover_advice(consistency: str) -> str:
     )
 
 
-async def _of_family(database: Database, family: Family) -> dict[str, Any]:
-    """Return how the tables of a family differ from this version's, and what a tenant has stored in them."""
+async def _of_family(database: Database, family: Family, *, all_tenants: bool) -> dict[str, Any]:
+    """Return how the tables of a family differ from this version's, and what a tenant or all have stored in them."""
     config, engine = database.config, database.asynchronous
     found: dict[str, Any] = {"family": family.name, "problems": [], "notes": [], "stored": [], "unneeded": []}
     usable, found["problems"], found["notes"] = await _layout(database, family.schema(config))
     if not usable:
         return found
     maintenance = family.maintenance(config)
+    stored, unneeded = dict[str, int](), dict[str, int]()
     try:
-        found["stored"] = _as_json(await engine.run(maintenance.stored()))
-        found["unneeded"] = _as_json(await engine.run(maintenance.waste()))
+        page = [config.tenant]
+        if all_tenants:
+            page = await engine.run(maintenance.tenants())
+        while page:
+            for tenant in page:
+                for sums, operation in ((stored, maintenance.stored), (unneeded, maintenance.waste)):
+                    for one in await engine.run(operation(tenant)):
+                        sums[one.phrase] = sums.get(one.phrase, 0) + one.number
+            page = await engine.run(maintenance.tenants(page[-1])) if all_tenants else []
+        found["stored"] = _as_json([Count(number, phrase) for phrase, number in stored.items()])
+        found["unneeded"] = _as_json([Count(number, phrase) for phrase, number in unneeded.items()])
     except SchemaMismatch:
         if not found["problems"]:  # else the reported problems explain this error
             raise

@@ -5,12 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class ExpiredCount(NamedTuple):
-    """The number of expired entities of a family, such as sessions."""
-
-    expired: int
-
-
 class ThreadMarker(NamedTuple):
     """A thread, and a value that every write to it changes."""
 

@@ -6,68 +6,58 @@ iterate over that list and refer to no family by name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.resealing import SealedColumn
 from ..engine.operation import Operation
-from ..runtime.counting import counted
+from ..records.maintenance import Counts, Maintenance, Owned, Removed, Upkeep, Usage
+from ..records.tables import Row, Tables
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
-    from ..records.tables import Tables
-    from .inspection.item_records import Growth
-    from .inspection.sources import ThreadChanges, ThreadSource
+    from .inspection.owners import OwnerChanges, OwnerThreads
 
 
-class Count(NamedTuple):
-    """A number of stored or removed items.
+class Maintains(Protocol):
+    """Counts, lists and removes what tenants have stored: see `Maintenance`. Each method is an operation."""
 
-    Args:
-        number: How many.
-        phrase: Their description, with the noun in the singular and in braces: ``{record} of recent writes``.
-    """
+    def stored(self, tenant: str) -> Operation[Counts]:
+        """See `Maintenance.stored`."""
 
-    number: int
-    phrase: str
+    def waste(self, tenant: str, older_than_days: float | None = None) -> Operation[Counts]:
+        """See `Maintenance.waste`."""
 
-    def __str__(self) -> str:
-        return re.sub(r"\{(.*)\}", lambda noun: counted(self.number, noun[1]), self.phrase)
+    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
+        """See `Maintenance.vacuum`. Commands require an age for a family that is `Family.vacuumed_by_age`."""
+
+    def tenants(self, after: str = "", limit: int = 500) -> Operation[list[str]]:
+        """See `Maintenance.tenants`."""
+
+    def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
+        """See `Maintenance.usage`."""
+
+    def named(
+        self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = 500
+    ) -> Operation[list[Owned]]:
+        """See `Maintenance.named`."""
 
     @property
-    def noun(self) -> str:
-        """The noun of the phrase, in the plural."""
-        return counted(0, re.sub(r".*\{(.*)\}.*", r"\1", self.phrase)).removeprefix("0 ")
+    def together(self) -> int:
+        """The number of owners that one transaction removes."""
 
+    def claim(self, job: str, holder: int) -> Operation[bool]:
+        """See `ledger.claim`."""
 
-#: The counts of an operation, in the order in which commands print them.
-Counts: TypeAlias = tuple[Count, ...]
+    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
+        """See `Maintenance.remove_expired`."""
 
+    def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
+        """See `Maintenance.remove`."""
 
-def in_words(counts: Sequence[Count]) -> str:
-    """Return counts as an enumeration: ``1 expired item, 2 locks and 3 records of recent writes``."""
-    *others, last = map(str, counts)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-class Maintenance(Protocol):
-    """Counts a tenant's rows and removes those that are no longer needed. Each method is an operation."""
-
-    def stored(self) -> Operation[Counts]:
-        """Count what the tenant has stored. The first count is of the family's unit, such as threads or items."""
-
-    def waste(self) -> Operation[Counts]:
-        """Count rows that are no longer needed; empty if the family has no such rows. Changes nothing."""
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove rows that are no longer needed, in short transactions, and return their numbers.
-
-        Args:
-            older_than_days: The age in days from which rows are removed, if the family removes any by age. Commands
-                require it for a family that is `vacuumed_by_age`; for others without it, the method's default applies.
-        """
+    def forget_rest(self, tenant: str, pattern: str = "*") -> Operation[None]:
+        """See `Maintenance.forget_rest`."""
 
 
 class Family(Protocol):
@@ -90,8 +80,12 @@ class Family(Protocol):
         """Return whether the inspector and its commands show its rows as threads."""
 
     @property
+    def unit(self) -> str:
+        """Return the singular noun for what the size of a thread is counted in, such as ``checkpoint``."""
+
+    @property
     def vacuumed_by_age(self) -> bool:
-        """Return whether `Maintenance.vacuum` removes rows by age, so that commands must be given an age."""
+        """Return whether a vacuum removes rows by age, so that commands must be given an age."""
 
     @property
     def on_request(self) -> bool:
@@ -104,8 +98,8 @@ class Family(Protocol):
     def schema(self, config: MySQLConfig) -> Schema:
         """Return the tables and their layout version."""
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """Return the object that counts and removes rows of the configuration's tenant."""
+    def maintenance(self, config: MySQLConfig) -> Maintains:
+        """Return the object that counts and removes rows, of any tenant."""
 
     def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
         """Return the declarations from which exports, imports and copies follow, one for each table of owners.
@@ -113,15 +107,63 @@ class Family(Protocol):
         Rows of a table may refer to rows of those before it.
         """
 
-    def inspection(self, config: MySQLConfig) -> ThreadSource | None:
-        """Return the object that reads the tenant's threads for the inspector; None if the family has no threads.
+    def inspection(self, config: MySQLConfig) -> OwnerThreads | None:
+        """Return the object that reads the tenant's threads for the inspector and the API.
 
-        Without this object, the inspector shows only what all families have: the title, whether the tables exist, and
-        the counts of `Maintenance.stored`.
+        If it is None, these show only what all families have: the title, whether the tables exist, and the counts of
+        `Maintenance.stored`.
         """
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges | None:
-        """Return the object that copies and deletes threads for the inspector and ``rm``; None without threads."""
+    def changes(self, config: MySQLConfig) -> OwnerChanges | None:
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
+
+
+class DeclaredFamily:
+    """A family whose upkeep, moving, encryption and inspection follow from its tables. See `Family`."""
+
+    name: str
+    title: str
+    users: str
+    holds_threads = True
+    unit = "row"
+    vacuumed_by_age = False
+    on_request = False
+
+    def declaration(self, config: MySQLConfig) -> Tables:
+        """Return the declaration of the tables."""
+        raise NotImplementedError
+
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (self.declaration(config),)
+
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """Return what is special about the upkeep."""
+        return Upkeep()
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return self.declaration(config).schema
+
+    def maintenance(self, config: MySQLConfig) -> Maintains:
+        """See `Family.maintenance`."""
+        return Maintenance(self.declaration(config), self.upkeep(config))
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return self.declaration(config).encrypted_columns()
+
+    def inspection(self, config: MySQLConfig) -> OwnerThreads | None:
+        """See `Family.inspection`."""
+        from .inspection.owners import OwnerThreads
+
+        return OwnerThreads(self.declaration(config), config)
+
+    def changes(self, config: MySQLConfig) -> OwnerChanges | None:
+        """See `Family.changes`."""
+        from .inspection.owners import OwnerChanges
+
+        return OwnerChanges(self.declaration(config), config)
 
 
 class InspectorPage(NamedTuple):
@@ -143,14 +185,6 @@ class HasInspectorPage(Protocol):
     @property
     def page(self) -> InspectorPage:
         """The page."""
-
-
-@runtime_checkable
-class ShowsGrowth(Protocol):
-    """A family without threads whose items the statistics count by the day of their creation."""
-
-    def growth(self, config: MySQLConfig) -> Operation[Growth]:
-        """Return the number of the tenant's items by day, of a bounded number of items."""
 
 
 @runtime_checkable

@@ -7,12 +7,14 @@ this list may name modules of framework integrations.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ..config import MySQLConfig
 from ..errors import InvalidInput
 from .family import Family
-from .inspection.sources import ThreadChanges
+
+if TYPE_CHECKING:
+    from .inspection.owners import OwnerChanges
 
 #: Each family's name, with the module and the name of its object, in the order in which commands and pages list them.
 _OBJECTS = {
@@ -59,7 +61,7 @@ def find_family(name: str) -> Family:
     return _loaded[name]
 
 
-def changes_of(family: Family, config: MySQLConfig) -> ThreadChanges:
+def changes_of(family: Family, config: MySQLConfig) -> OwnerChanges:
     """Return the object that copies and deletes threads of a family.
 
     Raises:

@@ -16,9 +16,10 @@ from ..dialect.schema import describe_all
 from ..engine.bootstrap import DDLMode, check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.family import Counts, Family, ShowsGrowth
+from ..families.family import Family
 from ..families.inspection.conversation import messages_of, part_of_conversation
 from ..families.inspection.item_records import Growth, ItemHit, ItemRow, ItemView, NamespaceRow
+from ..families.inspection.owners import OwnerThreads
 from ..families.inspection.records import (
     CheckpointRow,
     Difference,
@@ -34,7 +35,7 @@ from ..families.inspection.records import (
     Turn,
     Window,
 )
-from ..families.inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, ThreadSource
+from ..families.inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
 from ..families.inspection.status import status_of
 from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_awaited
 from ..families.memories.inspection import Memories
@@ -42,6 +43,7 @@ from ..families.memories.searching import Way
 from ..families.memories.vectors.scoring import Metric
 from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
+from ..records.maintenance import Counts
 from ..runtime.arguments import check_thread_id
 from ..runtime.database import Database, share
 from ..runtime.generators import drive_awaited
@@ -77,7 +79,7 @@ class Inspector:
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
         self._families: Mapping[str, Family] = {family.name: family for family in families()}
-        self._threads: Mapping[str, ThreadSource] = {
+        self._threads: Mapping[str, OwnerThreads] = {
             name: source
             for name, family in self._families.items()
             if (source := family.inspection(self.config)) is not None
@@ -288,15 +290,13 @@ class Inspector:
             SchemaMismatch: The family has no tables.
         """
         found = find_family(family)
-        stored = found.maintenance(self.config).stored()
+        stored = found.maintenance(self.config).stored(self.config.tenant)
         return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:
-        """Return the items of a family without threads by the day of their creation; None if it does not count them."""
-        found = find_family(family)
-        if not isinstance(found, ShowsGrowth):
-            return None
-        return await self._send(found.growth(self.config), found.schema(self.config), "validate")
+        """Return the entries of a family without threads by the day of their creation; None if these are not known."""
+        source = self._threads.get(family)
+        return None if source is None else await self._send(source.growth(), source.schema, "validate")
 
     def turns_at_once(self, family: str) -> int:
         """Return the number of turns that a page reads to find when each message was first saved."""
@@ -388,7 +388,7 @@ class Inspector:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    def _source(self, family: str) -> ThreadSource:
+    def _source(self, family: str) -> OwnerThreads:
         source = self._threads.get(family)
         if source is None:
             raise InvalidInput(

@@ -86,6 +86,22 @@ Writing: TypeAlias = Callable[
     [str, bytes, Sequence[Row], Mapping[str, Sequence[tuple[Any, ...]]]], tuple[list[Statement], list[Statement]]
 ]
 
+#: Returns the statements that remove owners besides their own rows, in one transaction: those that come before these
+#: are removed, which take locks, and those that come after it, which remove the parts. The arguments: the tenant, the
+#: token of the removal, and the owners.
+Removing: TypeAlias = Callable[[str, bytes, Sequence[Row]], tuple[list[Statement], list[Statement]]]
+
+
+def path_of_key(columns: Sequence[str]) -> str:
+    """Return the SQL expression of a key of several columns as a path, of the row ``o``.
+
+    A last column that is empty is left out. ``~``, ``/`` and NUL are escaped as ``~0``, ``~1`` (as in JSON Pointer, RFC
+    6901) and ``~2``.
+    """
+    *first, last = (f"REPLACE(REPLACE(REPLACE(o.{one}, '~', '~0'), '/', '~1'), CHAR(0), '~2')" for one in columns)
+    path = f"CONCAT_WS('/', {', '.join(first)}, IF(LENGTH(o.{columns[-1]}) = 0, NULL, {last}))"
+    return f"CONVERT({path} USING utf8mb4) COLLATE utf8mb4_0900_bin"
+
 
 @dataclass(frozen=True)
 class Table:
@@ -144,8 +160,19 @@ class Owner(Table):
         spaces: The namespaces of owners; None if they have none.
         named: The column that ``--thread`` and ``--pattern`` select by; empty if there is none.
         updated: The column with the time of the last write; empty if there is none.
+        stamp: The column with the time of the last write, or with microseconds since 1970; empty for ``recent``.
+        created: The column with the time of the first write.
+        rows: The column with the number of rows of the first table of parts; empty if there is none.
         expires: The column with the time from which on an owner is expired; empty if owners do not expire.
         fields: Columns that the user chose and may select by, with functions that return the stored value of a text.
+        name: The SQL expression of an owner's name, of the row ``o``; empty for the first column of the key.
+        written: The SQL expression of the time of the last write, of the row ``o``; empty for ``updated``.
+        recent: A column in whose order the times of the last writes rise, with an index after the tenant; empty if
+            there is none.
+        idles: Whether an owner is removed after some days without a write.
+        used_until: The column with the time until which somebody uses the owner, so that it is not removed by age.
+        totals: Columns whose sums say how much is stored, each with a noun as in `Count`.
+        together: The number of owners that one transaction removes.
     """
 
     version: tuple[str, ...] = ()
@@ -158,8 +185,18 @@ class Owner(Table):
     spaces: Spaces | None = None
     named: str = ""
     updated: str = ""
+    stamp: str = ""
+    created: str = "created_at"
+    rows: str = ""
     expires: str = "expires_at"
     fields: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    name: str = ""
+    written: str = ""
+    recent: str = ""
+    idles: bool = False
+    used_until: str = ""
+    totals: tuple[tuple[str, str], ...] = ()
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -169,10 +206,12 @@ class Part(Table):
     Args:
         since: A column of the part and one of its owner: only rows that are not below it are valid. None if all are.
         removed: A column that is 0 in valid rows; empty if there is none.
+        counted: The SQL condition of rows whose number is what an owner holds, such as checkpoints; empty if none are.
     """
 
     since: tuple[str, str] | None = None
     removed: str = ""
+    counted: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,6 +228,8 @@ class Tables:
         replaceable: Whether owners that differ may be replaced.
         scope: The columns that the user chose, as the command line names them.
         check: Checks the tables before they are read; None if nothing is to be checked.
+        removing: Removes the parts of owners; None if that needs no more than their link.
+        restores: Whether the family itself repairs or removes parts without an owner.
     """
 
     schema: Schema
@@ -200,6 +241,8 @@ class Tables:
     replaceable: bool = True
     scope: tuple[str, ...] = ()
     check: Callable[[], Operation[None]] | None = None
+    removing: Removing | None = None
+    restores: bool = False
 
     @property
     def link(self) -> tuple[str, ...]:
@@ -213,16 +256,20 @@ class Tables:
         return tuple(dict.fromkeys((*owner.key, *owner.version, *owner.epoch, *self.link)))
 
     @cached_property
-    def _columns(self) -> dict[str, tuple[str, ...]]:
+    def _columns(self) -> dict[str, dict[str, str]]:
         roles = {name: role for role, name in self.names.items()}
         return {
-            roles[table.name]: tuple(
-                quoted or plain
+            roles[table.name]: {
+                quoted or plain: kind
                 for quoted, plain, kind in _COLUMN.findall(table.definition)
                 if " AS (" not in f" {kind}"
-            )
+            }
             for table in self.schema.tables
         }
+
+    def kinds(self, table: Table) -> Mapping[str, str]:
+        """Return the columns of a table that are written, each with what follows its name in the definition."""
+        return self._columns[table.role]
 
     def columns(self, table: Table) -> tuple[str, ...]:
         """Return the columns of a table that are moved, in their order.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack, cast
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
@@ -88,6 +89,17 @@ def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngi
 
 C = TypeVar("C", bound=Forked)
 
+#: What `Database.forget` returns: `Receipt` of the families, a layer above.
+Receipt: TypeAlias = Any
+
+
+@runtime_checkable
+class EmptiedCache(Protocol):
+    """A cache that can be emptied."""
+
+    def clear(self) -> None:
+        """Remove all entries."""
+
 
 class Database:
     """One pool of connections for any number of stores, asynchronous and synchronous ones, in one MySQL database.
@@ -144,6 +156,41 @@ class Database:
     def embeddings(self, limit_bytes: int) -> LRUCache[Any]:
         """Return the cache of embeddings with this limit, which all stores with the same limit share."""
         return self.cache(("embeddings", limit_bytes), lambda: LRUCache(limit_bytes))
+
+    def empty_caches(self) -> None:
+        """Remove what the caches of its stores hold of the stored data."""
+        for one in (self.states, *self._caches.values()):
+            if isinstance(one, EmptiedCache):
+                one.clear()
+
+    async def forget(self, **options: Any) -> Receipt:
+        """Remove all that is stored of a customer, in all families whose tables exist, and return a receipt.
+
+        Each owner, such as a thread, is removed with its parts in one transaction. Expired ones are removed too. It may
+        be stopped at any time, and called again. Stop writing for the customer first. Empties the process caches.
+
+        Args:
+            options: ``tenant`` for all of a tenant; or ``owners``: globs of the names of owners, for all families, as
+                ``"u-17/*"``, or by family, as ``{"graphs": "u-17/*", "memories": "users/u-17/*"}``. With ``dry_run``,
+                owners are only listed. ``by`` names who asks for it; ``earlier`` is the receipt of a call that was
+                stopped; ``progress`` is called with the receipt after each few owners.
+
+        Raises:
+            InvalidInput: Neither a tenant nor owners were given, or there is no such family.
+
+        Example:
+            ```python
+            receipt = await database.forget(tenant="acme", by="ticket 4711")
+            print(receipt.families["graphs"].owners)
+            ```
+        """
+        forgetting: Any = import_module("..families.forgetting", __package__)
+        return cast("Receipt", await forgetting.forget(self, **options))
+
+    def forget_blocking(self, **options: Any) -> Receipt:
+        """The same without an event loop."""
+        forgetting: Any = import_module("..families.forgetting", __package__)
+        return cast("Receipt", forgetting.forget_blocking(self, **options))
 
     @classmethod
     def embedded(cls, folder: str | Path, **options: Unpack[Keywords]) -> Self:

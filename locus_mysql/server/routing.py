@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..families.family import Family
+from ..families.registry import find_family
 from .bodies import answer
 from .problems import Problem, explained, invalid, not_found
 from .services import services_of
@@ -58,7 +59,8 @@ class Endpoint:
         body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
             endpoint, as bytes in ``request.state.body``.
         answer: The model, or type, of the answer, for the description of the API.
-        family: The family whose tables the endpoint uses; None if it uses no tables, or checks for them itself.
+        family: The family whose tables the endpoint uses, if its query does not name another; None if it uses no
+            tables, or checks for them itself.
         without_tables: The answer while these tables do not exist: a body for programs; or a noun, such as ``thread``,
             for an answer that it was not found. None for a write that creates them.
     """
@@ -90,7 +92,10 @@ class Endpoint:
         Raises:
             Problem: The requested object is not found, or the tables do not exist and may not be created.
         """
-        if self.family is None or services_of(request).tables_exist(self.family) or self.without_tables is None:
+        family = self.family
+        if family is not None and self.query is not None and "family" in self.query.model_fields:
+            family = find_family(request.state.query.family)
+        if family is None or services_of(request).tables_exist(family) or self.without_tables is None:
             return cast(Response, self.handler(request))
         if isinstance(self.without_tables, str):
             raise not_found(self.without_tables)

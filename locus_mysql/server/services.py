@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import cached_property
 from typing import cast
 
@@ -10,14 +11,18 @@ from starlette.requests import Request
 
 from ..config import MySQLConfig, StoreKeywords, StoreOptions
 from ..engine.bootstrap import has_own_tables
+from ..engine.operation import Operation
 from ..families.family import Family
+from ..families.inspection.owners import OwnerChanges
 from ..families.memories.embedding import EmbedFunction, name_of_model
 from ..families.memories.store import SyncMemoryStore
+from ..families.registry import changes_of, find_family
 from ..families.working.store import SyncWorkingMemory
 from ..inspection.blocking import SyncInspector
 from ..inspection.inspector import Inspector
 from ..integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from ..runtime.database import Database
+from ..runtime.sealing import fetching_keys
 from .problems import Problem
 
 
@@ -106,6 +111,7 @@ class TenantStores:
         self._database = services.database
         self._options = services.options_of(tenant)
         self._tenant = tenant
+        self._config = services.config.for_store(tenant=tenant)
 
     @cached_property
     def threads(self) -> AgentDicts:
@@ -127,6 +133,19 @@ class TenantStores:
     def memories(self) -> SyncMemoryStore:
         """The long-term memories."""
         return SyncMemoryStore(self._database, dims=self._services.dims, model=self._services.model, **self._options)
+
+    def changes(self, family: str) -> OwnerChanges:
+        """Return the object that copies and deletes threads of a family.
+
+        Raises:
+            InvalidInput: The family has none.
+        """
+        return changes_of(find_family(family), self._config)
+
+    def change(self, family: str, change: Callable[[OwnerChanges], Operation[bool]]) -> bool:
+        """Copy or delete a thread of a family; False if it does not exist. Creates no tables."""
+        steps = fetching_keys(change(self.changes(family)), self._config)
+        return self._database.synchronous.run(steps, find_family(family).schema(self._config), "validate")
 
     def working(self, session_id: str, ttl_seconds: float | None = None) -> SyncWorkingMemory:
         """Return a session, with the time to live for one that begins now."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Statement
-from locus_mysql.engine import execution, group_commit, transaction
+from locus_mysql.engine import execution, group_commit
 
 from ..integration.conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.proxy import WireProxy
@@ -57,7 +57,7 @@ async def test_locks_end_soon_after_their_client_vanished(
     pipeline: bool,
 ) -> None:
     """Its save was refused, or has sent only some of its statements."""
-    begin = Statement(transaction.BEGIN.sql.replace(str(transaction.IDLE_IN_TRANSACTION_S), "1"))
+    begin = Statement(group_commit.BEGIN.sql.replace(str(group_commit.IDLE_IN_TRANSACTION_S), "1"))
     monkeypatch.setattr(execution, "BEGIN", begin)
     monkeypatch.setattr(group_commit, "_PREFIX", (*group_commit._PREFIX[:-1], begin))
     other = open_store(side, read_timeout_s=10, retry_deadline_s=10)

@@ -13,6 +13,8 @@ import os, signal, sys
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.owner_writer import OwnerWriter
+from locus_mysql.records.maintenance import Maintenance
+from locus_mysql.integrations.memu.family import MemuMaintenance
 from locus_mysql.records import files
 from locus_mysql.transfer import part_file
 from locus_mysql.families.registry import register_family
@@ -34,7 +36,10 @@ def counted(function):
         return function(*given, **options)
     return call
 
-if what == "write":
+if what == "removal":
+    Maintenance._remove_some = counted(Maintenance._remove_some)
+    MemuMaintenance.remove = counted(MemuMaintenance.remove)
+elif what == "write":
     part_file.PartFile.write = counted(part_file.PartFile.write)
 elif what == "read":
     files.content_of = counted(files.content_of)
@@ -50,7 +55,7 @@ def killed(what: str, at: int, *arguments: str, items: int) -> bool:
 
     Args:
         what: ``write`` to count writes of a piece of a file, ``read`` to count reads of a line, ``transaction`` to
-            count transactions that write rows.
+            count transactions that write rows, ``removal`` those that remove owners.
         at: The number of the write or read at which the process is killed.
         arguments: The command and its arguments.
         items: The number of items or rows that the command writes or reads at once.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import NotFound
 from ...families.inspection.item_records import ItemRow, NamespaceRow
@@ -24,173 +23,147 @@ from .command import Clock, add_output, collect, confirm, format_size, look
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
 
-class Records(ABC):
+class Records(NamedTuple):
     """A kind of record, for the three subcommands.
 
-    Attributes:
+    Args:
         noun: Its singular noun.
         plural: Its plural noun.
         family: The name of the family.
+        filters: The arguments that select records of a list.
+        names: The arguments that name one record.
+        name: Returns the description of a record from these arguments.
+        page: Reads the page of a list that the arguments select.
+        columns: Returns the columns of a list.
+        cells: Returns the cells of a record in a list.
+        find: Reads a record; None if it does not exist.
+        delete: Deletes a record; returns whether it existed.
     """
 
     noun: str
     plural: str
     family: str
-
-    @abstractmethod
-    def add_filter(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments that select records of a list."""
-
-    @abstractmethod
-    def add_name(self, parser: argparse.ArgumentParser) -> None:
-        """Add the arguments that name one record."""
-
-    @abstractmethod
-    def name(self, arguments: argparse.Namespace) -> str:
-        """Return the description of a record from these arguments."""
-
-    @abstractmethod
-    async def page(self, inspector: Inspector, arguments: argparse.Namespace) -> Page[Any]:
-        """Read the page of a list that the arguments select."""
-
-    @abstractmethod
-    def columns(self, arguments: argparse.Namespace) -> Sequence[Column]:
-        """Return the columns of a list."""
-
-    @abstractmethod
-    def cells(self, row: Any, clock: Clock) -> Sequence[str]:
-        """Return the cells of a record in a list."""
-
-    @abstractmethod
-    async def find(self, inspector: Inspector, arguments: argparse.Namespace) -> Any:
-        """Read a record; None if it does not exist."""
-
-    @abstractmethod
-    async def delete(self, inspector: Inspector, arguments: argparse.Namespace) -> bool:
-        """Delete a record; return whether it existed."""
-
-
-class Memories(Records):
-    """Items of long-term memory; without a namespace, a list has the namespaces."""
-
-    noun, plural, family = "memory", "memories", MEMORIES.name
-
-    def add_filter(self, parser: argparse.ArgumentParser) -> None:
-        """Add ``--namespace``, which may be left out."""
-        text = "the items of exactly this namespace; without it, the namespaces"
-        parser.add_argument("--namespace", nargs="+", default=[], metavar="LABEL", help=text)
-
-    def add_name(self, parser: argparse.ArgumentParser) -> None:
-        """Add the key and the namespace."""
-        parser.add_argument("key", metavar="KEY", help="the item's key")
-        parser.add_argument("--namespace", nargs="+", required=True, metavar="LABEL", help="the item's namespace")
-
-    def name(self, arguments: argparse.Namespace) -> str:
-        """Return key and namespace."""
-        return sanitize_line(f"item {arguments.key} in {' / '.join(arguments.namespace)}")
-
-    async def page(self, inspector: Inspector, arguments: argparse.Namespace) -> Page[Any]:
-        """Read a page of namespaces, or of items."""
-        read: Any = partial(inspector.items, arguments.namespace) if arguments.namespace else inspector.namespaces
-        return await collect(read, arguments.limit, arguments.cursor)
-
-    def columns(self, arguments: argparse.Namespace) -> Sequence[Column]:
-        """Return the columns of namespaces, or of items."""
-        if not arguments.namespace:
-            return (Column("namespace", "bold"), *_numbers("items", "size", "age"))
-        return (Column("item", "bold"), Column("value"), *_numbers("size", "age"))
-
-    def cells(self, row: ItemRow | NamespaceRow, clock: Clock) -> Sequence[str]:
-        """Return the cells of a namespace, or of an item."""
-        if isinstance(row, NamespaceRow):
-            first = (" / ".join(row.namespace), f"{row.items:,}")
-        else:
-            first = (row.key, row.preview[:80])
-        return (*first, format_size(row.size_bytes), clock.age(row.updated_at))
-
-    async def find(self, inspector: Inspector, arguments: argparse.Namespace) -> Any:
-        """Read an item."""
-        return await inspector.item(arguments.namespace, arguments.key)
-
-    async def delete(self, inspector: Inspector, arguments: argparse.Namespace) -> bool:
-        """Delete an item."""
-        operations = MemoryOperations(inspector.config.model_copy(update={"search": False}))
-
-        async def run(operation: Any) -> Any:
-            return await inspector.database.asynchronous.run(operation, operations.schema, "validate")
-
-        return bool(await drive_awaited(operations.delete(arguments.namespace, arguments.key), run))
-
-
-class Sessions(Records):
-    """Sessions of working memory."""
-
-    noun, plural, family = "session", "sessions", WORKING.name
-
-    def add_filter(self, parser: argparse.ArgumentParser) -> None:
-        """Add the pattern of ids."""
-        text = "only ids that match, such as 'order-*'"
-        parser.add_argument("pattern", nargs="?", default="*", metavar="GLOB", help=text)
-
-    def add_name(self, parser: argparse.ArgumentParser) -> None:
-        """Add the id."""
-        parser.add_argument("session", metavar="SESSION", help="the session's id")
-
-    def name(self, arguments: argparse.Namespace) -> str:
-        """Return the id."""
-        return sanitize_line(f"session {arguments.session}")
-
-    async def page(self, inspector: Inspector, arguments: argparse.Namespace) -> Page[Any]:
-        """Read a page of sessions."""
-        return await collect(partial(inspector.sessions, pattern=arguments.pattern), arguments.limit, arguments.cursor)
-
-    def columns(self, arguments: argparse.Namespace) -> Sequence[Column]:
-        """Return the columns of sessions."""
-        return (Column("session", "bold"), *_numbers("variables", "size", "age"))
-
-    def cells(self, row: SessionRow, clock: Clock) -> Sequence[str]:
-        """Return the cells of a session."""
-        age = "" if row.updated_at is None else clock.age(row.updated_at)
-        return (row.session_id, f"{row.variables:,}", format_size(row.size_bytes), age)
-
-    async def find(self, inspector: Inspector, arguments: argparse.Namespace) -> Any:
-        """Read a session."""
-        return await inspector.session(arguments.session)
-
-    async def delete(self, inspector: Inspector, arguments: argparse.Namespace) -> bool:
-        """End a session."""
-        operations = WorkingOperations(inspector.config)
-        address = calls.Address(inspector.config.tenant, arguments.session)
-        call = calls.Call("end", address, (calls.End(),), token=os.urandom(16))
-        reply = await inspector.database.asynchronous.run(operations.execute(call), operations.schema, "validate")
-        return bool(reply.results[0])
+    filters: Mapping[str, Mapping[str, Any]]
+    names: Mapping[str, Mapping[str, Any]]
+    name: Callable[[argparse.Namespace], str]
+    page: Callable[[Inspector, argparse.Namespace], Awaitable[Page[Any]]]
+    columns: Callable[[argparse.Namespace], Sequence[Column]]
+    cells: Callable[[Any, Clock], Sequence[str]]
+    find: Callable[[Inspector, argparse.Namespace], Awaitable[Any]]
+    delete: Callable[[Inspector, argparse.Namespace], Awaitable[bool]]
 
 
 def _numbers(*titles: str) -> Sequence[Column]:
     return [Column(title, right=True, whole=True) for title in titles]
 
 
+def _page_of_memories(inspector: Inspector, arguments: argparse.Namespace) -> Awaitable[Page[Any]]:
+    """Read a page of items; without a namespace, one of namespaces."""
+    read: Any = partial(inspector.items, arguments.namespace) if arguments.namespace else inspector.namespaces
+    return collect(read, arguments.limit, arguments.cursor)
+
+
+def _cells_of_memory(row: ItemRow | NamespaceRow, clock: Clock) -> Sequence[str]:
+    first = (row.key, row.preview[:80]) if isinstance(row, ItemRow) else (" / ".join(row.namespace), f"{row.items:,}")
+    return (*first, format_size(row.size_bytes), clock.age(row.updated_at))
+
+
+async def _delete_memory(inspector: Inspector, arguments: argparse.Namespace) -> bool:
+    operations = MemoryOperations(inspector.config.model_copy(update={"search": False}))
+
+    async def run(operation: Any) -> Any:
+        return await inspector.database.asynchronous.run(operation, operations.schema, "validate")
+
+    return bool(await drive_awaited(operations.delete(arguments.namespace, arguments.key), run))
+
+
+_MEMORIES = Records(
+    noun="memory",
+    plural="memories",
+    family=MEMORIES.name,
+    filters={
+        "--namespace": {
+            "nargs": "+",
+            "default": [],
+            "metavar": "LABEL",
+            "help": "the items of exactly this namespace; without it, the namespaces",
+        }
+    },
+    names={
+        "key": {"metavar": "KEY", "help": "the item's key"},
+        "--namespace": {"nargs": "+", "required": True, "metavar": "LABEL", "help": "the item's namespace"},
+    },
+    name=lambda arguments: sanitize_line(f"item {arguments.key} in {' / '.join(arguments.namespace)}"),
+    page=_page_of_memories,
+    columns=lambda arguments: (
+        (Column("item", "bold"), Column("value"), *_numbers("size", "age"))
+        if arguments.namespace
+        else (Column("namespace", "bold"), *_numbers("items", "size", "age"))
+    ),
+    cells=_cells_of_memory,
+    find=lambda inspector, arguments: inspector.item(arguments.namespace, arguments.key),
+    delete=_delete_memory,
+)
+
+
+def _cells_of_session(row: SessionRow, clock: Clock) -> Sequence[str]:
+    age = "" if row.updated_at is None else clock.age(row.updated_at)
+    return (row.session_id, f"{row.variables:,}", format_size(row.size_bytes), age)
+
+
+async def _end_session(inspector: Inspector, arguments: argparse.Namespace) -> bool:
+    operations = WorkingOperations(inspector.config)
+    address = calls.Address(inspector.config.tenant, arguments.session)
+    call = calls.Call("end", address, (calls.End(),), token=os.urandom(16))
+    reply = await inspector.database.asynchronous.run(operations.execute(call), operations.schema, "validate")
+    return bool(reply.results[0])
+
+
+_SESSIONS = Records(
+    noun="session",
+    plural="sessions",
+    family=WORKING.name,
+    filters={
+        "pattern": {"nargs": "?", "default": "*", "metavar": "GLOB", "help": "only ids that match, such as 'order-*'"}
+    },
+    names={"session": {"metavar": "SESSION", "help": "the session's id"}},
+    name=lambda arguments: sanitize_line(f"session {arguments.session}"),
+    page=lambda inspector, arguments: collect(
+        partial(inspector.sessions, pattern=arguments.pattern), arguments.limit, arguments.cursor
+    ),
+    columns=lambda _: (Column("session", "bold"), *_numbers("variables", "size", "age")),
+    cells=_cells_of_session,
+    find=lambda inspector, arguments: inspector.session(arguments.session),
+    delete=_end_session,
+)
+
+
 def add_memories(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``memories``."""
-    _add(parser, Memories())
+    _add(parser, _MEMORIES)
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``session``."""
-    _add(parser, Sessions())
+    _add(parser, _SESSIONS)
+
+
+def _add_arguments(parser: argparse.ArgumentParser, arguments: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, options in arguments.items():
+        parser.add_argument(name, **options)
 
 
 def _add(parser: argparse.ArgumentParser, records: Records) -> None:
     """Add the three subcommands."""
     ways = parser.add_subparsers(title="commands", required=True, metavar="list|show|delete")
     listing = ways.add_parser("list", help=f"list {records.plural}", allow_abbrev=False)
-    records.add_filter(listing)
+    _add_arguments(listing, records.filters)
     add_limit(listing, 20)
     listing.add_argument("--cursor", metavar="CURSOR", help="continue a list where the last page ended")
     showing = ways.add_parser("show", help=f"show a {records.noun} with its content", allow_abbrev=False)
-    records.add_name(showing)
+    _add_arguments(showing, records.names)
     deleting = ways.add_parser("delete", help=f"delete a {records.noun}, after confirmation", allow_abbrev=False)
-    records.add_name(deleting)
+    _add_arguments(deleting, records.names)
     deleting.add_argument("--yes", action="store_true", help="delete without confirmation; required without a terminal")
     for one, run in ((listing, _list), (showing, _show), (deleting, _delete)):
         one.set_defaults(run_records=run, records=records, family=records.family)

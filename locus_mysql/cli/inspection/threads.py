@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any
 
 from ...errors import LocusMySQLError, NotFound
-from ...families.family import Counts, in_words
 from ...families.inspection.records import CheckpointRow, Day, Hit, LargeThread, Page, Statistics, ThreadRow
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
+from ...records.maintenance import Counts, in_words
 from ...runtime.counting import counted
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
+from ..tenants import stats_of_all
 from .command import (
     ROOM_FOR_TIMES,
     TIME_HELP,
@@ -200,11 +201,16 @@ def _show_hit(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) ->
 def add_stats(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``stats``."""
     add_limit(parser, 10, " number of large threads to list")
+    parser.add_argument("--all-tenants", action="store_true", help="only the numbers of all tenants together")
     add_inspection(parser, all_families=True)
 
 
 def stats(arguments: argparse.Namespace) -> int:
     """Show the statistics of each family."""
+    if arguments.all_tenants:
+        if arguments.tenant is not None:
+            raise WrongArgument("--tenant and --all-tenants contradict each other. Give one of them.")
+        return stats_of_all(arguments)
     clock = Clock(arguments)
 
     async def find(inspector: Inspector) -> tuple[list[Statistics], dict[str, Counts]]:
@@ -233,7 +239,7 @@ def stats(arguments: argparse.Namespace) -> int:
 def _show_statistics(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
     screen.line(Segment(find_family(found.family).title, "bold"))
     screen.line(
-        f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, 'checkpoint')}, ",
+        f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, find_family(found.family).unit)}, ",
         format_size(found.size_bytes),
     )
     if found.sampled is not None:
@@ -348,5 +354,5 @@ def _described(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock
     if checkpoint is not None:
         saved = clock.zoned(checkpoint.created_at)
         return f"checkpoint {sanitize_line(checkpoint.checkpoint_id)} ({saved}) of {name}"
-    count = counted(thread.checkpoints, "checkpoint")
+    count = counted(thread.checkpoints, find_family(thread.family).unit)
     return f"{name} ({count}, {format_size(thread.size_bytes)}, last saved {clock.zoned(thread.updated_at)})"

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
-from ...config import MySQLConfig
-from ...dialect import Query, Statement
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff, next_page
 from ...errors import LocusMySQLError
-from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, OutcomeRow, affected_rows
-from ...runtime.arguments import check_checkpoint_id, check_days, check_thread_id
-from ..family import Count, Counts
+from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, affected_rows
+from ...records.maintenance import Count, Counts, Maintenance, Upkeep
+from ...records.tables import Row
+from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from .context import Context
 from .preconditions import Preconditions
 from .statements import ledger, queries, removing, threads
-from .statements.dialect import CheckpointDialect, checkpoint_dialect
+from .statements.dialect import CheckpointDialect
 from .statements.tables import Kind
+from .tables import tables
 from .thread_cache import ThreadKey
 
 #: On average, one save in this many also removes expired threads, if threads expire at all.
@@ -35,9 +35,6 @@ INDEXED_PER_SAVE = 2 * SAVES_PER_INDEXING
 
 #: Threads looked up at a time.
 PAGE = 100
-
-#: An age that no thread has, in microseconds: a thousand years.
-_NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
 
 
 class Removing:
@@ -124,57 +121,31 @@ class Removing:
         return cleared.affected > 0
 
 
-class ThreadMaintenance:
-    """Removes old, expired and unneeded rows.
+class CheckpointUpkeep(Upkeep):
+    """Removes old checkpoints of threads that are still used, and repairs threads without their rows.
 
     Args:
-        context: The objects shared by the store's operations.
+        sql: The tables.
+        ttl_s: The time to live of a thread whose row is made again.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._sql = context.sql
-        self._context = context
-        self._ttl_us = context.ttl_us
+    def __init__(self, sql: CheckpointDialect, ttl_s: float | None) -> None:
+        self._sql = sql
+        self._ttl_us = None if ttl_s is None else int(ttl_s * 1_000_000)
 
-    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
-        """Remove a tenant's old checkpoints, a few threads at a time; returns their number.
-
-        A thread without a save during that time is deleted entirely. Other threads lose their older checkpoints, but
-        never the newest. Expired threads and rows that nothing refers to are deleted too.
-        """
-        age_us = int(check_days(older_than_days) * 86_400 * 1_000_000)
+    def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
+        """Remove a tenant's old checkpoints, a few threads at a time, but never the newest of a thread."""
         yield from self._restore_missing_rows(tenant)
-        yield Batch.of(FORGET_OLD(self._sql, limit=FORGOTTEN_AT_ONCE))
-        removed = yield from self._remove_expired(tenant)
-        after = ""
+        removed, after = 0, ""
         while True:
             find = removing.THREADS_BEFORE(self._sql, tenant=tenant, age_us=age_us, after=after, limit=PAGE)
             page = yield from fetch(find)
             for thread in page:
                 after = next_page(after, thread.thread_id)
-                key = ThreadKey(tenant, after)
-                removed += yield from (self._remove_idle if thread.idle else self._prune)(key, age_us)
+                removed += yield from self._prune(ThreadKey(tenant, after), age_us)
             if len(page) < PAGE:
                 HOUSEKEEPING.debug("vacuum removed checkpoints: %d.", removed)
-                return removed
-
-    def forget_tenant(self, tenant: str) -> Operation[int]:
-        """Delete all of a tenant's threads, one at a time; returns the number of checkpoints.
-
-        The tenant's name remains for a while in the ledger, with the random tokens that identify a repeated delete:
-        they are kept for a quarter of an hour, and then until the next clean-up.
-        """
-        removed, backoff = 0, Backoff("Deleted threads of the tenant were found again")
-        while True:
-            yield from self._restore_missing_rows(tenant)
-            page = yield from fetch(removing.TENANT_THREADS(self._sql, tenant=tenant, limit=PAGE))
-            backoff.compare(page)
-            for thread in page:
-                key, token = ThreadKey(tenant, thread.thread_id), os.urandom(16)
-                removed += yield from self._remove(threads.LOCK_ANY(self._sql, key, version=token), key, token)
-            if not page:
-                yield Batch.of(FORGET_OLD(self._sql, limit=FORGOTTEN_AT_ONCE))
-                return removed
+                return (Count(removed, "{checkpoint}"),)
 
     def _prune(self, key: ThreadKey, age_us: int) -> Operation[int]:
         sql, token = self._sql, os.urandom(16)
@@ -195,17 +166,6 @@ class ThreadMaintenance:
             return 0
         return affected_rows(results, clear_ids, outcome_query)
 
-    def _sweep(self, key: ThreadKey) -> Operation[None]:
-        """Remove everything that no checkpoint of a thread needs any more."""
-        try:
-            yield Batch.of(
-                threads.LOCK(self._sql, key, version=os.urandom(16), known_version=b""),
-                threads.GUARD(self._sql),
-                removing.sweep(self._sql, key),
-            )
-        except Outdated:
-            return
-
     def _restore_missing_rows(self, tenant: str) -> Operation[None]:
         """Recreate missing rows of threads that have checkpoints. Only damage leaves a thread without its row."""
         backoff = Backoff("Threads whose rows were made again were found without them")
@@ -218,41 +178,51 @@ class ThreadMaintenance:
             if len(page) < PAGE:
                 return
 
-    def _remove_idle(self, key: ThreadKey, age_us: int) -> Operation[int]:
-        token = os.urandom(16)
-        return (yield from self._remove(threads.LOCK_IDLE(self._sql, key, version=token, age_us=age_us), key, token))
 
-    def _remove(self, lock: Statement, key: ThreadKey, token: bytes) -> Operation[int]:
-        """Remove a whole thread if it can be locked; returns the number of its checkpoints."""
-        sql = self._sql
-        outcome_query: Query[OutcomeRow] = FIND(sql, key, token=token)
+class ThreadMaintenance:
+    """Removes old, expired and unneeded rows, also from the caches.
+
+    Args:
+        context: The objects shared by the store's operations.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._sql = context.sql
+        self._context = context
+        config, kind = context.config, cast(Kind, context.sql.schema.family)
+        declared = tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        self._owners = Maintenance(declared, CheckpointUpkeep(context.sql, config.ttl_s), self._forget)
+
+    def _forget(self, thread: Row) -> None:
+        self._context.cache.forget(ThreadKey(thread["tenant"], thread["thread_id"]))
+
+    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
+        """Remove a tenant's old checkpoints, a few threads at a time; returns their number.
+
+        A thread without a save during that time is deleted entirely. Other threads lose their older checkpoints, but
+        never the newest. Expired threads and rows that nothing refers to are deleted too.
+        """
+        (removed,) = yield from self._owners.vacuum(tenant, older_than_days)
+        return removed.number
+
+    def forget_tenant(self, tenant: str) -> Operation[int]:
+        """Delete all of a tenant's threads, one at a time; returns the number of checkpoints.
+
+        The tenant's name remains for a while in the ledger, with the random tokens that identify a repeated delete:
+        they are kept for a quarter of an hour, and then until the next clean-up.
+        """
+        return (yield from self._owners.forget(tenant)).units
+
+    def _sweep(self, key: ThreadKey) -> Operation[None]:
+        """Remove everything that no checkpoint of a thread needs any more."""
         try:
-            results = yield Batch.of(
-                lock,
-                threads.GUARD_ONCE(sql, key, token=token),
-                ledger.RECORD_ALL(sql, key),
-                ledger.RECORD_COUNT(sql, key, token=token),
-                removing.DELETE_ALL(sql, key),
-                threads.DROP(sql, key),
-                outcome_query,
-                outcome_query=outcome_query,
+            yield Batch.of(
+                threads.LOCK(self._sql, key, version=os.urandom(16), known_version=b""),
+                threads.GUARD(self._sql),
+                removing.sweep(self._sql, key),
             )
-        except Outdated:  # it was deleted or saved to meanwhile
-            return 0
-        finally:
-            self._context.cache.forget(key)
-        return results.rows(outcome_query)[0].outcome or 0
-
-    def _remove_expired(self, tenant: str) -> Operation[int]:
-        removed, backoff = 0, Backoff("Expired threads that were deleted were found again")
-        pieces = {"of_tenant": removing.OF_TENANT}
-        while True:
-            page = yield from fetch(removing.EXPIRED(self._sql, pieces=pieces, tenant=tenant, limit=PAGE))
-            backoff.compare(page)
-            for thread in page:
-                removed += yield from self._remove_idle(ThreadKey(*thread), _NEVER_US)
-            if len(page) < PAGE:
-                return removed
+        except Outdated:
+            return
 
     def after_save(self, key: ThreadKey, *, added_text: bool, sweep: bool) -> Operation[None]:
         """Do the maintenance after a save: for its thread where necessary, and occasionally for others.
@@ -263,17 +233,15 @@ class ThreadMaintenance:
             yield from _logged(self._sweep(key))
         if added_text and one_in(SAVES_PER_INDEXING):
             yield from _logged(self._index_pending())
-        if self._ttl_us is not None and one_in(SAVES_PER_CLEANING):
+        if self._context.ttl_us is not None and one_in(SAVES_PER_CLEANING):
             yield from _logged(self._clean())
 
     def _index_pending(self) -> Operation[None]:
         yield housekeeping(self._sql, INDEXED_PER_SAVE)
 
     def _clean(self) -> Operation[None]:
-        page = yield from fetch(removing.EXPIRED(self._sql, pieces={"of_tenant": ""}, limit=CLEANED_PER_SAVE))
-        for thread in page:
-            yield from self._remove_idle(ThreadKey(*thread), _NEVER_US)
-        HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page))
+        removed = yield from self._owners.remove_expired(CLEANED_PER_SAVE)
+        HOUSEKEEPING.debug("A save removed checkpoints of threads that have expired: %d.", removed)
 
 
 def housekeeping(sql: CheckpointDialect, checkpoints: int) -> Batch:
@@ -288,34 +256,3 @@ def _logged(maintenance: Operation[None]) -> Operation[None]:
         yield from maintenance
     except LocusMySQLError as error:
         HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", loggable(error))
-
-
-class CheckpointMaintenance:
-    """Counts threads and removes old checkpoints of one kind of states. See `Maintenance`.
-
-    Args:
-        config: The options.
-        kind: The kind of states.
-    """
-
-    def __init__(self, config: MySQLConfig, kind: Kind) -> None:
-        self._tenant = config.tenant
-        self._sql = checkpoint_dialect(
-            config.table_prefix, kind, search=config.search, search_parser=config.search_parser
-        )
-        self._threads = ThreadMaintenance(Context(config, self._sql))
-
-    def stored(self) -> Operation[Counts]:
-        """Count threads. One round trip."""
-        ((number,),) = yield from fetch(threads.COUNT(self._sql, tenant=self._tenant, pattern="%"))
-        return (Count(number, "{thread}"),)
-
-    def waste(self) -> Operation[Counts]:
-        """Return no counts: saves remove unneeded rows, except for old checkpoints."""
-        return ()
-        yield
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove checkpoints older than this many days. A thread not saved since is deleted."""
-        removed = yield from self._threads.vacuum(self._tenant, older_than_days)
-        return (Count(removed, "{checkpoint}"),)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 
+from ...dialect import Statement
 from ...dialect.template import fill
 from ...dialect.words import Parser
 from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
 from ...runtime.sealing import Sealing
-from .statements.tables import BASE_ROW, Kind, checkpoint_schema, table_names
+from .statements import ledger, removing
+from .statements.dialect import CheckpointDialect, checkpoint_dialect
+from .statements.tables import BASE_ROW, Kind
+from .thread_cache import ThreadKey
 
 
 def _seal(sealing: Sealing, row: Row) -> int | None:
@@ -20,15 +25,24 @@ def _seal(sealing: Sealing, row: Row) -> int | None:
     return row_seal(sealing, row["checkpoint_id"], row["token"], row["metadata"])
 
 
+def _removing(
+    sql: CheckpointDialect, tenant: str, token: bytes, threads: Sequence[Row]
+) -> tuple[list[Statement], list[Statement]]:
+    """Return the statements that remove checkpoints; the tokens of their saves, which may be repeated, are recorded."""
+    keys = [ThreadKey(tenant, row["thread_id"]) for row in threads]
+    return [], [one(sql, key) for key in keys for one in (ledger.RECORD_ALL, removing.DELETE_ALL)]
+
+
 @lru_cache(maxsize=64)
 def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser) -> Tables:
     """Return the tables of one kind of states.
 
     The token identifies a row in its seal, as it is chosen before the server assigns the seq.
     """
-    names = table_names(table_prefix, kind)
+    sql = checkpoint_dialect(table_prefix, kind, search=search, search_parser=search_parser)
+    names = sql.names
     return Tables(
-        checkpoint_schema(table_prefix, kind, search=search, search_parser=search_parser),
+        sql.schema,
         names,
         Owner(
             "threads",
@@ -38,6 +52,9 @@ def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser
             unmoved=("turn_token", "turn_until"),
             named="thread_id",
             updated="updated_at",
+            recent="updated_at",
+            idles=True,
+            used_until="turn_until",
         ),
         (
             Part(
@@ -56,6 +73,9 @@ def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser
                 noun="checkpoint",
                 title="checkpoint_id",
                 since=("seq", "first_seq"),
+                counted="checkpoint_id IS NOT NULL",
             ),
         ),
+        removing=partial(_removing, sql),
+        restores=True,
     )

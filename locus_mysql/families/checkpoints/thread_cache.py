@@ -166,6 +166,13 @@ class ThreadCache:
         self._forgettings = 0
         self._lock = threading.Lock()
 
+    def clear(self) -> None:
+        """Drop all snapshots."""
+        with self._lock:
+            self._threads.clear()
+            self._packed.clear()
+            self._forgettings += 1
+
     def snapshot(self, key: ThreadKey) -> Snapshot:
         """Return the cached snapshot of a thread."""
         with self._lock:

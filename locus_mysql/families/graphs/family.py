@@ -2,53 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
-from ...dialect import Schema
-from ...dialect.resealing import SealedColumn
+from ...records.maintenance import Upkeep
 from ...records.tables import Tables
-from ..family import Maintenance
-from ..inspection.sources import ThreadChanges, ThreadSource
-from .statements.tables import graph_schema
+from ..family import DeclaredFamily
 from .tables import tables
 
+if TYPE_CHECKING:
+    from ..inspection.owners import OwnerChanges, OwnerThreads
 
-class GraphFamily:
+
+class GraphFamily(DeclaredFamily):
     """See `Family`."""
 
     name = "graphs"
     title = "Graphs"
     users = "MySQLCheckpointSaver, and LangGraph's savers"
-    holds_threads = True
+    unit = "checkpoint"
     vacuumed_by_age = True
-    on_request = False
 
-    def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
-        return graph_schema(config.table_prefix)
+    def declaration(self, config: MySQLConfig) -> Tables:
+        """See `DeclaredFamily.declaration`."""
+        return tables(config.table_prefix)
 
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
-        return tables(config.table_prefix).encrypted_columns()
+    def upkeep(self, config: MySQLConfig) -> Upkeep:
+        """See `DeclaredFamily.upkeep`."""
+        from .operations import GraphOperations
 
-    def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """See `Family.maintenance`."""
-        from .operations import GraphMaintenance
+        return GraphOperations(config).removing
 
-        return GraphMaintenance(config)
-
-    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
-        """See `Family.tables`."""
-        return (tables(config.table_prefix),)
-
-    def inspection(self, config: MySQLConfig) -> ThreadSource:
+    def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """See `Family.inspection`."""
         from .inspection.threads import GraphThreads
 
         return GraphThreads(config)
 
-    def changes(self, config: MySQLConfig) -> ThreadChanges:
+    def changes(self, config: MySQLConfig) -> OwnerChanges:
         """See `Family.changes`."""
         from .inspection.threads import GraphChanges
 

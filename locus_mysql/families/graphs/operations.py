@@ -9,18 +9,19 @@ from typing import Generic, TypeVar
 from ...config import MySQLConfig
 from ...dialect.template import like
 from ...engine.operation import Operation, fetch
-from ...runtime.arguments import Tenancy, check_days, tenant_scope
+from ...records.maintenance import Maintenance
+from ...runtime.arguments import Tenancy, tenant_scope
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from ...runtime.stores import AsyncStore, SyncStore
-from ..family import Count, Counts
 from .base_cache import BaseCache
 from .loading import Loading
 from .removing import Removing
 from .saving import Saving
 from .statements import threads
-from .statements.tables import graph_dialect
+from .statements.tables import ThreadKey, graph_dialect
 from .statements.threads import ThreadPosition
+from .tables import tables
 
 
 class GraphOperations:
@@ -42,6 +43,12 @@ class GraphOperations:
         self.loading = Loading(self.sql, cache, sealing)
         #: Removing them, and copying threads.
         self.removing = Removing(config, self.sql, cache)
+        #: Removing what is old or has expired.
+        self.maintenance = Maintenance(
+            tables(config.table_prefix),
+            self.removing,
+            lambda row: cache.forget(ThreadKey(row["tenant"], row["thread_id"])),
+        )
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""
@@ -75,34 +82,6 @@ class GraphOperations:
         """Return the number of threads that match a glob. One round trip."""
         (row,) = yield from fetch(threads.COUNT(self.sql, tenant=tenant, pattern=like(pattern)))
         return row.total
-
-
-class GraphMaintenance:
-    """Counts threads and removes old checkpoints. See `Maintenance`.
-
-    Args:
-        config: The options.
-    """
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self._tenant = config.tenant
-        self._operations = GraphOperations(config)
-
-    def stored(self) -> Operation[Counts]:
-        """Count threads. One round trip."""
-        threads = yield from self._operations.count(self._tenant, "*")
-        return (Count(threads, "{thread}"),)
-
-    def waste(self) -> Operation[Counts]:
-        """Return no counts: saves remove unneeded rows, except for old checkpoints."""
-        return ()
-        yield
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove checkpoints older than this many days. A thread not saved since is deleted."""
-        age_s = check_days(older_than_days) * 86_400
-        removed = yield from self._operations.removing.vacuum(self._tenant, age_s)
-        return (Count(removed, "{checkpoint}"),)
 
 
 class GraphsOfTenants:

@@ -10,9 +10,10 @@ from ...dialect import Statement
 from ...dialect.dialect import Dialect
 from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
-from ...engine.retry import Backoff, next_page
+from ...engine.retry import next_page
 from ...errors import InvalidInput, ThreadExists
 from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
+from ...records.maintenance import Count, Counts, Upkeep
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache
@@ -20,11 +21,11 @@ from .saving import forget_tokens
 from .statements import removing, threads
 from .statements.tables import ThreadKey
 
-#: Number of runs, and of stale threads, that one query reads.
+#: Number of runs, and of threads, that one query reads.
 _PAGE = 200
 
 
-class Removing:
+class Removing(Upkeep):
     """Removes checkpoints, keeps their content that other checkpoints need, and copies threads.
 
     Args:
@@ -109,18 +110,15 @@ class Removing:
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
 
-    def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
-        """Delete checkpoints that are older; returns their number.
+    def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
+        """Remove checkpoints that are older, but not the newest of a namespace, and rows that nothing needs.
 
-        Threads that have expired, or were not saved for that long, are deleted. Others keep the newest checkpoint of
-        each namespace, except for calls of subgraphs whose calling checkpoint is deleted; these are not counted. Older
+        Calls of subgraphs whose calling checkpoint is deleted are removed with it; these are not counted. Older
         writes without a checkpoint are deleted too, and not counted. Remains of damage are deleted whatever their age:
         rows of threads that do not exist, and checkpoints with a missing part.
         """
-        age_us = int(older_than_s * 1_000_000)
         yield from self._forget_tokens()
         removed = yield from self._remove_damaged(tenant)
-        removed += yield from self._remove_stale(tenant, age_us)
         yield from self._remove_orphans(tenant, age_us)
         after = ""
         while True:
@@ -132,7 +130,7 @@ class Removing:
                 key = ThreadKey(tenant, after)
                 removed += yield from self._remove(key, removing.HIDE_BEFORE(self._sql, key, age_us=age_us), calls=True)
             if len(page) < _PAGE:
-                return removed
+                return (Count(removed, "{checkpoint}"),)
 
     def _forget_tokens(self) -> Operation[None]:
         """Remove the tokens of calls that can no longer be repeated, of all tenants."""
@@ -185,27 +183,6 @@ class Removing:
         """Remove the rows under the id of a thread that does not exist, unless the thread was created meanwhile."""
         then = (*self._clear_expired(key), threads.UNLOCK(self._sql, key))
         yield from self._once(key, (self._begin_epoch(key),), then)
-
-    def _remove_stale(self, tenant: str, age_us: int) -> Operation[int]:
-        """Delete threads that have expired or were not saved for that long; returns the number of checkpoints."""
-        removed, backoff = 0, Backoff("Threads that were deleted as too old were found again")
-        while True:
-            found = yield from fetch(threads.STALE(self._sql, tenant=tenant, age_us=age_us, limit=_PAGE))
-            backoff.compare(found)
-            went = 0
-            for row in found:
-                sql, key = self._sql, ThreadKey(tenant, row.thread_id)
-                self._cache.forget(key)
-                lock = threads.LOCK_STALE(sql, key, epoch=os.urandom(8), age_us=age_us)
-                count = (threads.GUARD_LOCKED, threads.RECORD_ALL, threads.DELETE_VISIBLE)
-                first = (lock, *(one(sql, key) for one in count))
-                try:
-                    removed += yield from self._once(key, first, [one(sql, key) for one in threads.DELETE_ALL])
-                except Outdated:  # it was saved or deleted meanwhile
-                    continue
-                went += 1
-            if not went:
-                return removed
 
     def _remove_orphans(self, tenant: str, age_us: int) -> Operation[None]:
         """Delete writes that are older and have no checkpoint."""

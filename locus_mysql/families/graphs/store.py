@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
-from ...runtime.arguments import check_days, check_limit, check_pairs, check_text, check_thread_id, encode_metadata
+from ...runtime.arguments import check_limit, check_pairs, check_text, check_thread_id, encode_metadata
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.stores import awaited_method, blocking_method
@@ -269,8 +269,8 @@ class SaverOperations(GraphsOfTenants):
         Threads that have expired, or were not saved for that long, are deleted; others keep the newest checkpoint of
         each namespace. Locks one thread at a time, so writers wait for one thread at most.
         """
-        age_s = check_days(older_than_days) * 86_400
-        return (yield from self.graphs.removing.vacuum(self.tenancy.of(), age_s))
+        (removed,) = yield from self.graphs.maintenance.vacuum(self.tenancy.of(), older_than_days)
+        return removed.number
 
 
 class MySQLCheckpointSaver(AsyncGraphs[SaverOperations]):

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 
-from ...records.tables import Owner, Part, Sealed, Tables
-from .statements.tables import graph_schema, table_names
+from ...dialect import Statement
+from ...dialect.dialect import Dialect
+from ...records.tables import Owner, Part, Row, Sealed, Tables
+from .statements import threads
+from .statements.tables import ThreadKey, graph_dialect
+
+#: The time of the last save of a thread; see `LAG_S`.
+_WRITTEN = """GREATEST(o.updated_at, COALESCE((SELECT c.created_at
+                              FROM `{}` c
+                             WHERE c.tenant = o.tenant AND c.thread_id = o.thread_id
+                             ORDER BY c.seq DESC LIMIT 1), o.updated_at))"""
+
+
+def _removing(
+    sql: Dialect, tenant: str, token: bytes, owners: Sequence[Row]
+) -> tuple[list[Statement], list[Statement]]:
+    """Return the statements that remove all of threads; the tokens of their saves are recorded."""
+    keys = [ThreadKey(tenant, row["thread_id"]) for row in owners]
+    return [], [one(sql, key) for key in keys for one in (threads.RECORD_ALL, *threads.DELETE_ALL)]
 
 
 @lru_cache(maxsize=16)
@@ -15,9 +33,10 @@ def tables(table_prefix: str) -> Tables:
     A save that only adds a checkpoint changes nothing in the thread's row, so threads are compared by all their rows. A
     part is bound to its thread only, as it may move to another table; checkpoints name the checksums of their parts.
     """
+    sql = graph_dialect(table_prefix)
     return Tables(
-        graph_schema(table_prefix),
-        table_names(table_prefix),
+        sql.schema,
+        sql.names,
         Owner(
             "threads",
             key=("thread_id",),
@@ -25,6 +44,9 @@ def tables(table_prefix: str) -> Tables:
             epoch=("epoch",),
             fresh=(("epoch", 8),),
             named="thread_id",
+            written=_WRITTEN.format(sql.names["checkpoints"]),
+            recent="updated_at",
+            idles=True,
         ),
         (
             Part(
@@ -36,6 +58,7 @@ def tables(table_prefix: str) -> Tables:
                 ),
                 noun="checkpoint",
                 title="checkpoint_id",
+                counted="hidden = 0",
             ),
             Part("parts", key=("thread_id", "part"), sealed=(Sealed("chunk", "chunk"),), noun="part of a value"),
             Part(
@@ -46,4 +69,6 @@ def tables(table_prefix: str) -> Tables:
                 title="task_id",
             ),
         ),
+        removing=partial(_removing, sql),
+        restores=True,
     )

@@ -178,6 +178,11 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if not isinstance(value, Mapping):
         return None
     inner, named = value, None
+    if isinstance(call_id := value.get("call_id"), str) and isinstance(kind := value.get("type"), str):
+        if kind.endswith("_call"):  # an item of OpenAI's Responses
+            return {"role": "assistant", "tool_calls": [{**value, "id": call_id}]}
+        if kind.endswith("_call_output"):
+            return {"role": "tool", "tool_call_id": call_id, "content": value.get("output")}
     if isinstance(parts := value.get("parts"), list) and any(isinstance(_kind_of(part), str) for part in parts):
         return _of_parts(value, parts)
     if isinstance(kwargs := value.get("kwargs"), Mapping) and isinstance(path := value.get("id"), list):

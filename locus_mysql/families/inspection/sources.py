@@ -1,32 +1,22 @@
-"""The protocols of a family that holds threads, `ThreadSource` and `ThreadChanges`; and cursors of pages."""
+"""Filters of threads, cursors of pages, and hits of searches, for the lists of every family."""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from ...dialect import Query, Schema
-from ...dialect.inspection import ThreadMarker
 from ...dialect.words import excerpt, scores
-from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...runtime.server_times import as_sql_time
-from .records import (
-    CheckpointRow,
-    Hit,
-    Page,
-    StateView,
-    Statistics,
-    Tagged,
-    ThreadPreview,
-    ThreadRow,
-    Turn,
-)
+from .records import Hit
+
+#: The message for a cursor of another list.
+NO_CURSOR = "The cursor does not come from a page of this list. Begin at the first page."
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -112,103 +102,6 @@ def hits_in(
     return sorted(best.values(), key=lambda one: (one.score, one.created_at), reverse=True)[:limit]
 
 
-class ThreadSource(Protocol):
-    """Reads the threads of one family and tenant. Each method but `markers` is an operation; see `Inspector`."""
-
-    @property
-    def family(self) -> str:
-        """The family's name."""
-
-    @property
-    def schema(self) -> Schema:
-        """Its tables."""
-
-    @property
-    def turns_at_once(self) -> int:
-        """The number of turns that a page reads to find when each message was first saved."""
-
-    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """Return a page of threads, newest first."""
-
-    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
-        """Return a thread; None if it does not exist."""
-
-    def history(
-        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
-    ) -> Operation[Page[CheckpointRow]]:
-        """Return a page of a thread's checkpoints, newest first."""
-
-    def state(
-        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
-    ) -> Operation[Deferred[StateView] | None]:
-        """Return a state, without its messages.
-
-        Args:
-            thread_id: The thread.
-            checkpoint_id: The checkpoint; None for the newest.
-            namespace: The checkpoint namespace of a graph.
-            at: Only what was saved by then.
-            partly: Whether long lists may be `Items`, whose items are decoded on access.
-        """
-
-    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
-        """Return status, first and last message of threads, for a list, in one or two round trips.
-
-        Reads a bounded number of bytes of each thread, and no whole state. What lies beyond is missing in the preview.
-        """
-
-    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
-        """Return confidence, tokens and iterations of the newest states, oldest first."""
-
-    def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
-        """Return checkpoints whose messages contain words."""
-
-    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """Return checkpoints by their metadata."""
-
-    def statistics(self) -> Operation[Statistics]:
-        """Return numbers of threads and checkpoints, sizes and growth."""
-
-    def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
-        """Return a query of those of these threads that exist, each with a value that every write changes."""
-
-
-class ThreadChanges(Protocol):
-    """Changes the threads of one family and tenant, for the inspector and ``rm``. Each method is an operation."""
-
-    @property
-    def can_branch(self) -> bool:
-        """Whether a new thread can begin with a single state of another one."""
-
-    @property
-    def has_history(self) -> bool:
-        """Whether threads have older checkpoints, which can be deleted one by one."""
-
-    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """Delete a thread or one of its checkpoints; False if it does not exist.
-
-        Args:
-            thread_id: The thread.
-            checkpoint_id: The checkpoint; None for the whole thread.
-            namespace: The checkpoint's namespace, of a graph.
-        """
-
-    def copy(self, source: str, target: str) -> Operation[bool]:
-        """Copy a whole thread; False if it does not exist.
-
-        Raises:
-            ThreadExists: The target has checkpoints.
-        """
-
-    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """Save a state of a thread as the first of a new one; False if it does not exist.
-
-        Raises:
-            ThreadExists: The target has checkpoints.
-            InvalidInput: The family cannot branch.
-        """
-
-
 def to_cursor(*keys: Key) -> str:
     """Return the cursor of a position in an order, which the values of its keys identify."""
     values = [(key - _EPOCH) // _MICROSECOND if isinstance(key, datetime) else key for key in keys]
@@ -232,7 +125,7 @@ def from_cursor(cursor: str, *types: type) -> list[Any]:
             raise ValueError
         return [_key(value, kind) for value, kind in zip(values, types, strict=True)]
     except (ValueError, TypeError, RecursionError, OverflowError, AttributeError):
-        raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None
+        raise InvalidInput(NO_CURSOR) from None
 
 
 def _key(value: Any, kind: type) -> Any:

@@ -9,16 +9,15 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ...config import MySQLConfig
-from ...dialect.inspection import CreatedRow
 from ...dialect.sql import Select
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
 from ...runtime.arguments import check_limit
 from ...runtime.server_times import aware
-from ..inspection.item_records import EXAMINED, Growth, ItemHit, ItemRow, ItemView, NamespaceRow, growth_of
+from ..inspection.item_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
 from ..inspection.records import Page
-from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
+from ..inspection.sources import NO_CURSOR, PAGE_LIMIT, from_cursor, to_cursor
 from .embedding import EmbeddingOptions, EmbedFunction, Procedure
 from .namespaces import encoded_key, path_of
 from .operations import MemoryOperations
@@ -122,22 +121,6 @@ SELECT i.path, i.item_key, i.value, i.metadata, i.seal,
     WholeItemRow,
 )
 
-#: The items created on each of the last 30 days, among the first ones in the order of the primary key; and a row
-#: without a day with the number of these.
-CREATED = Select(
-    """
-WITH first AS (
-  SELECT i.created_at FROM {items} i WHERE i.tenant = :tenant AND {LIVE_ITEM} LIMIT :limit
-)
-(SELECT CAST(DATE(created_at) AS CHAR) AS day, COUNT(*) AS items FROM first
-  WHERE created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY
-  GROUP BY day)
-UNION ALL
-(SELECT NULL, COUNT(*) FROM first)
-""",
-    CreatedRow,
-)
-
 
 class Memories:
     """Reads the long-term memories of one tenant.
@@ -180,11 +163,6 @@ class Memories:
         found = yield from fetch(NAMESPACES(self._sql, pieces={"range": where.condition("s")}, **asked))
         rows = [NamespaceRow(_labels(path), items, int(size), aware(time)) for path, items, size, time in found]
         return Page(rows, _cursor(found[-1].path) if len(rows) == limit else None)
-
-    def growth(self) -> Operation[Growth]:
-        """Return the items created per day, of the first `EXAMINED` ones. One round trip."""
-        created = yield from fetch(CREATED(self._sql, tenant=self._tenant, limit=EXAMINED))
-        return growth_of("items", created, EXAMINED)
 
     def items(
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
@@ -303,4 +281,4 @@ def _after(cursor: str | None) -> bytes:
     try:
         return bytes.fromhex(from_cursor(cursor, str)[0])
     except ValueError:
-        raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None
+        raise InvalidInput(NO_CURSOR) from None

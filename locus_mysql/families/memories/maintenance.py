@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, NamedTuple
 
 from ...config import MySQLConfig
-from ...dialect.sql import Select
-from ...engine.operation import Batch, Operation, fetch
-from ...engine.retry import Backoff
+from ...dialect.sql import SQL, Select
+from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.retry import Backoff, next_page
 from ...records import ledger
-from ..family import Count, Counts
-from .reading import ReadingOperations
-from .statements.dialect import ALL, CountRow, ItemKeyRow, Token, dialect_of, path_at
-from .statements.filters import ItemFilter
+from ...records.maintenance import Count, Counts, Upkeep
+from .statements.dialect import ALL, CountRow, ItemKeyRow, PathRow, Token, dialect_of, owner_of, path_at
 from .statements.items import touch
-from .statements.vectors import remove_loose
+from .statements.vectors import CLEAR_SIGNS, remove_loose
 from .writing import REMOVED_KEPT_US, WritingOperations
 
 #: Rows that one transaction removes.
@@ -28,10 +27,6 @@ class ModelRow(NamedTuple):
     model: int
     embeddings: int
 
-
-COUNT_EXPIRED = Select(
-    "SELECT COUNT(*) FROM {items} i WHERE i.tenant = :tenant AND i.expires_at <= UTC_TIMESTAMP(6)", CountRow
-)
 
 #: The keys of missing items with embeddings or signs.
 LOOSE = Select(
@@ -74,8 +69,29 @@ SELECT v.model, COUNT(*) FROM {vectors} v WHERE v.tenant = :tenant AND v.removed
 COUNT_REMOVED = Select("SELECT COUNT(*) FROM {vectors} v WHERE v.tenant = :tenant AND v.removed = 1", CountRow)
 
 
-class MemoryMaintenance:
-    """Counts items and removes unneeded rows. See `Maintenance`.
+#: The paths of namespaces without items, after a path.
+LEFT_BEHIND = Select(
+    """
+SELECT s.path FROM {scopes} s
+ WHERE s.tenant = :tenant AND s.path > :after
+   AND NOT EXISTS (SELECT /*+ NO_SEMIJOIN() */ 1 FROM {items} i WHERE i.tenant = s.tenant AND i.path = s.path)
+ ORDER BY s.path
+ LIMIT :limit
+""",
+    PathRow,
+)
+
+#: Undoes the batch, with error 3141, if a namespace has items.
+GUARD_EMPTY = SQL("""
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON) FROM {items} i WHERE i.tenant = :tenant AND i.path = :path
+""")
+
+DELETE_SCOPE = SQL("DELETE FROM {scopes} WHERE tenant = :tenant AND path = :path")
+DELETE_VECTORS = SQL("DELETE FROM {vectors} WHERE tenant = :tenant AND path = :path")
+
+
+class MemoryUpkeep(Upkeep):
+    """Counts embeddings, and removes those of items that do not exist, marks for caches, and empty namespaces.
 
     Args:
         config: The options.
@@ -83,16 +99,13 @@ class MemoryMaintenance:
 
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = dialect_of(config)
-        self._tenant = config.tenant
         self._encrypted = config.encryption is not None
-        self._reading = ReadingOperations(config, self.sql)
         self._writing = WritingOperations(config, self.sql)
 
-    def stored(self) -> Operation[Counts]:
-        """Count items; and the embeddings of each model, if there are several. Two round trips."""
-        items = yield from self._reading.count(self._tenant, ALL, ItemFilter())
+    def stored(self, tenant: str) -> Operation[Counts]:
+        """Count the embeddings of each model, if there are several. One round trip."""
         statement = MODELS_ENCRYPTED if self._encrypted else MODELS
-        models = yield from fetch(statement(self.sql, **self._all))
+        models = yield from fetch(statement(self.sql, **_all(tenant)))
         counts = [
             Count(
                 one.embeddings,
@@ -100,51 +113,50 @@ class MemoryMaintenance:
             )
             for one in models
         ]
-        return (Count(items, "{item}"), *(counts if len(counts) > 1 else ()))
+        return tuple(counts) if len(counts) > 1 else ()
 
-    def waste(self) -> Operation[Counts]:
-        """Count rows that are no longer needed, or soon will not be. One round trip."""
-        queries = (
-            COUNT_EXPIRED(self.sql, **self._all),
-            COUNT_LOOSE(self.sql, pieces={"loose": LOOSE.text, "limit": ""}, **self._all),
-            COUNT_REMOVED(self.sql, **self._all),
-        )
-        tokens = ledger.COUNT_OF_TENANT(self.sql, tenant=self._tenant)
-        results = yield Batch((*queries, tokens), atomic=False)
-        expired, loose, removed = (results.rows(query)[0].total for query in queries)
-        return _waste(expired, loose, removed, results.rows(tokens)[0].tokens)
+    def waste(self, tenant: str) -> Operation[Counts]:
+        """Count embeddings without an item, and marks of removed ones. One round trip."""
+        loose = COUNT_LOOSE(self.sql, pieces={"loose": LOOSE.text, "limit": ""}, **_all(tenant))
+        removed = COUNT_REMOVED(self.sql, tenant=tenant)
+        results = yield Batch((loose, removed), atomic=False)
+        return _waste(results.rows(loose)[0].total, results.rows(removed)[0].total)
 
-    def vacuum(self, older_than_days: float = 30, *, removed_kept_us: int = REMOVED_KEPT_US) -> Operation[Counts]:
-        """Remove rows that writers also remove from time to time, a few at a time; tokens of all tenants.
-
-        Args:
-            older_than_days: Ignored.
-            removed_kept_us: How long to keep the marks that report removed embeddings to caches, in microseconds.
-        """
-        expired = 0
-        while some := (yield from self._writing.sweep(AT_ONCE, self._tenant)):
-            expired += some
-        loose = yield from self._remove_loose()
+    def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
+        """Remove rows that writers also remove from time to time, a few at a time. The age is ignored."""
+        loose = yield from self._remove_loose(tenant)
         removed = 0
-        while some := (yield from self._writing.purge_removed(self._tenant, removed_kept_us, AT_ONCE)):
+        while some := (yield from self._writing.purge_removed(tenant, REMOVED_KEPT_US, AT_ONCE)):
             removed += some
-        return _waste(expired, loose, removed, (yield from ledger.forget_old_tokens(self.sql)))
+        return _waste(loose, removed)
 
-    @property
-    def _all(self) -> dict[str, Any]:
-        """The parameters of statements about all rows of the tenant."""
-        return {"tenant": self._tenant, "path_at": path_at(self._tenant), **ALL.owned_params(self._tenant)}
+    def forget(self, tenant: str) -> Operation[None]:
+        """Remove namespaces without items, with the marks of their embeddings. A cache sees that, and reads anew."""
+        after = b""
+        while page := (yield from fetch(LEFT_BEHIND(self.sql, tenant=tenant, after=after, limit=AT_ONCE))):
+            for (path,) in page:
+                key: dict[str, Any] = {"tenant": tenant, "path": path}
+                token = Token(tenant, os.urandom(16))
+                with contextlib.suppress(Outdated):  # it has items by now
+                    yield Batch.of(
+                        touch(self.sql, token, [path]),
+                        GUARD_EMPTY(self.sql, **key),
+                        DELETE_VECTORS(self.sql, **key),
+                        CLEAR_SIGNS(self.sql, owner=owner_of(tenant, path)),
+                        DELETE_SCOPE(self.sql, **key),
+                    )
+            after = next_page(after, page[-1].path)
 
-    def _remove_loose(self) -> Operation[int]:
+    def _remove_loose(self, tenant: str) -> Operation[int]:
         """Remove the embeddings of items that do not exist; returns of how many items."""
         removed, backoff = 0, Backoff("Embeddings of deleted items that were removed were found again")
-        query: dict[str, Any] = {"pieces": {"limit": " LIMIT :limit"}, "limit": AT_ONCE, **self._all}
+        query: dict[str, Any] = {"pieces": {"limit": " LIMIT :limit"}, "limit": AT_ONCE, **_all(tenant)}
         while loose := (yield from fetch(LOOSE(self.sql, **query))):
             backoff.compare(loose)
-            token = Token(self._tenant, os.urandom(16))
+            token = Token(tenant, os.urandom(16))
             yield Batch.of(
                 touch(self.sql, token, [path for path, _ in loose]),
-                remove_loose(self.sql, self._tenant, loose),
+                remove_loose(self.sql, tenant, loose),
                 ledger.RECORD(self.sql, token),
                 outcome_query=ledger.FIND(self.sql, token),
             )
@@ -152,10 +164,13 @@ class MemoryMaintenance:
         return removed
 
 
-def _waste(expired: int, loose: int, removed: int, tokens: int) -> Counts:
+def _all(tenant: str) -> dict[str, Any]:
+    """Return the parameters of statements about all rows of a tenant."""
+    return {"tenant": tenant, "path_at": path_at(tenant), **ALL.owned_params(tenant)}
+
+
+def _waste(loose: int, removed: int) -> Counts:
     return (
-        Count(expired, "{expired item}"),
         Count(loose, "embeddings of {deleted item}"),  # rows were deleted by hand
         Count(removed, "{note} to caches about removed embeddings"),  # caches need these marks for an hour
-        Count(tokens, "{record} of recent writes"),  # they identify repeated writes for a quarter of an hour
     )

@@ -18,8 +18,14 @@ from .sealed_items import Title, sign_row, unchecked_embedding
 from .statements.dialect import MemoryDialect, Token, dialect_of
 from .statements.items import touch
 from .statements.tables import JSON
-from .statements.vectors import SignRow, VectorRow, replace_embeddings
+from .statements.vectors import SignRow, VectorRow, remove_loose, replace_embeddings
 from .vectors.coding import decode_vector, encode_vector
+
+#: The name of an item: the labels of its namespace and its key, as the segments of a path, escaped as in JSON Pointer.
+_NAME = (
+    "CONVERT(CONCAT(REPLACE(REPLACE(REPLACE(o.path, '~', '~0'), '/', '~1'), CHAR(0), '/'), o.item_key) USING utf8mb4)"
+    " COLLATE utf8mb4_0900_bin"
+)
 
 
 def tables_of(config: MySQLConfig) -> Tables:
@@ -55,7 +61,11 @@ def _tables(sql: MemoryDialect) -> Tables:
             epoch=("version", "updated_at"),
             bound=("path",),
             described=lambda row: Title(row["path"], row["item_key"]).place,
+            stamp="updated_at",
             spaces=Spaces("path", partial(path_of, empty=True)),
+            name=_NAME,
+            written="o.updated_at",
+            together=500,
         ),
         (
             Part(
@@ -69,7 +79,17 @@ def _tables(sql: MemoryDialect) -> Tables:
             ),
         ),
         partial(_writing, sql),
+        removing=partial(_removing, sql),
+        restores=True,
     )
+
+
+def _removing(
+    sql: MemoryDialect, tenant: str, token: bytes, items: Sequence[Row]
+) -> tuple[list[Statement], list[Statement]]:
+    """Return the statements that remove the embeddings of items; caches see by stamps and marks what was removed."""
+    keys = [(row["path"], row["item_key"]) for row in items]
+    return touch(sql, Token(tenant, token), [path for path, _ in keys]), remove_loose(sql, tenant, keys)
 
 
 def words_of(value: str) -> dict[str, Any]:

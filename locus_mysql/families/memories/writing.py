@@ -11,9 +11,9 @@ from ...config import MySQLConfig
 from ...dialect import Statement
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
-from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...records import ledger
+from ...records.maintenance import Maintenance
 from ...records.moving import plain
 from ...runtime.damaged_rows import readable
 from .namespaces import labels_of
@@ -23,7 +23,8 @@ from .statements import vectors as of_vectors
 from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
 from .statements.embedded import WholeItemRow
 from .statements.items import PutRow, SeenRow, touch
-from .statements.vectors import remove_loose, replace_embeddings
+from .statements.vectors import replace_embeddings
+from .tables import tables_of
 from .vectors.coding import Coded
 
 #: The embeddings of an item, each with the digest of its text if it is of a text.
@@ -239,20 +240,7 @@ class WritingOperations:
             limit: The maximum number of items to remove.
             tenant: The tenant; None for all tenants.
         """
-        removed, backoff = 0, Backoff("Expired items that were deleted were found again")
-        while removed < limit:
-            asked = min(500, limit - removed)
-            pieces = {"of_tenant": "" if tenant is None else " AND i.tenant = :tenant"}
-            expired = yield from fetch(of_items.EXPIRED(self.sql, tenant=tenant, limit=asked, pieces=pieces))
-            backoff.compare(expired)
-            keys: dict[str, list[ItemKey]] = {}
-            for owner, path, key in expired:
-                keys.setdefault(owner, []).append((path, key))
-            for owner, some in keys.items():
-                removed += yield from self._remove_expired(owner, some)
-            if len(expired) < asked:
-                break
-        return removed
+        return (yield from Maintenance(tables_of(self.config)).remove_expired(limit, tenant))
 
     def purge_removed(
         self, tenant: str, age_us: int = REMOVED_KEPT_US, limit: int = HOUSEKEEPING_ITEMS
@@ -271,21 +259,6 @@ class WritingOperations:
             purge = of_vectors.PURGE(self.sql, tenant=tenant, path=path, limit=REMOVED_AT_ONCE)
             removed += (yield Batch.of(lock, purge)).of(purge).affected
         return removed
-
-    def _remove_expired(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[int]:
-        token = Token(tenant, os.urandom(16))
-        deletes = [of_items.DELETE_EXPIRED(self.sql, keys=some) for some in of_tenant(tenant, keys)]
-        outcome_query = ledger.FIND(self.sql, token)
-        results = yield Batch.of(
-            touch(self.sql, token, [path for path, _ in keys]),
-            deletes,
-            ledger.RECORD_AFFECTED(self.sql, token),
-            remove_loose(self.sql, tenant, keys),
-            outcome_query=outcome_query,
-        )
-        if results.earlier_attempt is not None:
-            return results.rows(outcome_query)[0].outcome or 0
-        return sum(results.of(delete).affected for delete in deletes)
 
     def _put_steps(
         self,

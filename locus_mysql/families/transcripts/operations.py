@@ -11,6 +11,7 @@ from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...records import ledger
+from ...records.maintenance import Maintenance
 from ...runtime.arguments import check_each, check_limit, tenant_of
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
@@ -21,14 +22,12 @@ from .statements import reading, writing
 from .statements.inspection import TOTALS
 from .statements.reading import found_items, items_of, listed
 from .statements.tables import RowKey, transcript_dialect
+from .tables import tables
 from .writing import WritingOperations
 
 #: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
 #: transcripts.
 HOUSEKEEPING_EVERY, HOUSEKEEPING_TRANSCRIPTS = 64, 16
-
-#: Transcripts that `forget_tenant` finds at once.
-AT_ONCE = 500
 
 
 class TranscriptOperations:
@@ -47,6 +46,10 @@ class TranscriptOperations:
         self.schema = self.sql.schema
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._writing = WritingOperations(config, self.sql)
+        self._owners = Maintenance(
+            tables(config.table_prefix),
+            removed=lambda row: self._writing.forget(RowKey(**{name: row[name] for name in RowKey._fields})),
+        )
 
     @property
     def _tenant(self) -> str:
@@ -413,20 +416,11 @@ class TranscriptOperations:
         Args:
             limit: The maximum number of transcripts to remove.
         """
-        removed = 0
-        for key in (yield from fetch(writing.EXPIRED(self.sql, limit=check_limit(limit)))):
-            (deleted,) = yield Batch.of(writing.REMOVE_EXPIRED(self.sql, key))
-            removed += deleted.affected > 0  # one that was written meanwhile is no longer expired
-        return removed
+        return (yield from self._owners.remove_expired(check_limit(limit)))
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all transcripts of the tenant, each whole; returns the number."""
-        removed, backoff = 0, Backoff("Deleted transcripts of the tenant were found again")
-        while found := (yield from fetch(writing.OF_TENANT(self.sql, tenant=self._tenant, limit=AT_ONCE))):
-            backoff.compare(found)
-            for key in found:
-                removed += yield from self._delete(key)
-        return removed
+        return (yield from self._owners.forget(self._tenant)).owners
 
     def _delete(self, where: RowKey, *, parts: bool = False) -> Operation[int]:
         token, which = os.urandom(16), {"which": "{GROUP}" if parts else "{KEY}"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
+from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables, path_of_key
 from ...runtime.sealing import Sealing
 from .coding import header_row
 from .statements.tables import encrypted_identity, table_names, transcript_schema
+
+_KEY = ("kind", "collection", "name", "part")
 
 
 def _seal(sealing: Sealing, row: Row) -> int:
@@ -22,13 +24,18 @@ def tables(table_prefix: str) -> Tables:
         table_names(table_prefix),
         Owner(
             "transcripts",
-            key=("kind", "collection", "name", "part"),
+            key=_KEY,
             sealed=(Sealed("state", "state"),),
             seals=(Seal("seal", _seal),),
             noun="transcript",
             version=("revision",),
             id="sid",
             size="size_bytes",
+            rows="items",
+            name=path_of_key(_KEY),
+            written="TIMESTAMPADD(MICROSECOND, o.revision, '1970-01-01')",
+            recent="revision",
+            totals=(("items", "{item}"), ("size_bytes", "{byte}")),
         ),
         (
             Part(

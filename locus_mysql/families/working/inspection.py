@@ -14,7 +14,6 @@ from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
-from ..inspection.item_records import EXAMINED, Growth, growth_of
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
@@ -69,11 +68,6 @@ class Sessions:
         )
         rows = [self._row(row) for row in (yield from fetch(query))]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
-
-    def growth(self) -> Operation[Growth]:
-        """Return the sessions created per day, of the first `EXAMINED` ones. One round trip."""
-        query = inspection.CREATED(self._sql, tenant=self._tenant, limit=EXAMINED)
-        return growth_of("sessions", (yield from fetch(query)), EXAMINED)
 
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""

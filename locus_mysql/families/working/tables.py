@@ -38,6 +38,9 @@ def tables(table_prefix: str) -> Tables:
             version=("stamp",),
             id="sid",
             named="session_id",
+            stamp="stamp",
+            written="TIMESTAMPADD(MICROSECOND, o.stamp, '1970-01-01')",
+            totals=(("size_bytes", "{byte}"),),
         ),
         (
             Part("entries", key=("sid", "kind", "name"), sealed=(_VALUE,), noun="entry", title="name"),

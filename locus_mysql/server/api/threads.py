@@ -1,4 +1,4 @@
-"""Endpoints of threads: those for ``locus.memory.backends.HTTPCheckpointer``, then lists, searches, copies and removal.
+"""Endpoints of threads: those for ``locus.memory.backends.HTTPCheckpointer``, then those for the threads of any family.
 
 httpx removes dot segments from a path, as RFC 3986 requires, and a dot cannot be escaped: for the thread ``.`` it
 requests ``/threads/checkpoints``, and for ``..`` ``/checkpoints``. So these paths exist as well. Checkpoints with such
@@ -7,7 +7,10 @@ ids are refused, as no client could request them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -15,18 +18,21 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...families.registry import find_family
 from ...integrations.locus.family import AGENTS
 from ..bodies import answer, answer_text, value_of
 from ..problems import Problem, invalid, not_found
 from ..routing import Endpoint, Endpoints
 from ..services import stores_of
 from .models import (
+    WITHOUT_NUL,
     Answer,
     Body,
     CheckpointId,
     Cursor,
     Damage,
     Gone,
+    Json,
     Limit,
     Metadata,
     NextCursor,
@@ -178,7 +184,20 @@ def delete(request: Request) -> Response:
     return answer({"deleted": True})
 
 
-class ThreadsQuery(QueryParameters):
+class FamilyQuery(QueryParameters):
+    """The query that names a family."""
+
+    family: Annotated[
+        str,
+        Field(
+            max_length=64,
+            description="The family of tables: `GET /families` lists those that exist. Threads of the families that "
+            "hold no conversations are their owners: sessions of working memory, items of long-term memory.",
+        ),
+    ] = AGENTS.name
+
+
+class ThreadsQuery(FamilyQuery):
     """The query of a list of threads."""
 
     pattern: Annotated[
@@ -192,10 +211,10 @@ class ThreadsQuery(QueryParameters):
 class Thread(Answer):
     """A thread in a list."""
 
-    thread_id: ThreadId
+    thread_id: Annotated[str, Field(description="Its id; a path, if the key of the family has several parts.")]
     created_at: Annotated[Time, Field(description="When the thread was first saved.")]
     updated_at: Annotated[Time, Field(description="When the thread was last saved.")]
-    checkpoints: Annotated[int, Field(ge=0, description="The number of its checkpoints.")]
+    checkpoints: Annotated[int, Field(ge=0, description="The number of its checkpoints, or of its items.")]
     size_bytes: Annotated[int, Field(ge=0, description="Its size in the database in bytes, without indexes.")]
     checkpoint_id: Annotated[str | None, Field(description="Its newest checkpoint.")]
     metadata: Annotated[Metadata, Field(description="The metadata of the newest checkpoint.")]
@@ -203,13 +222,13 @@ class Thread(Answer):
 
 
 class Threads(Answer):
-    """Threads, most recently saved first."""
+    """Threads, most recently saved first; those of families without an index of the time, in the order of their ids."""
 
     threads: list[Thread]
     cursor: NextCursor
 
 
-class HistoryQuery(QueryParameters):
+class HistoryQuery(FamilyQuery):
     """The query of a history."""
 
     limit: Limit = 100
@@ -219,6 +238,7 @@ class HistoryQuery(QueryParameters):
 class HistoryEntry(Answer):
     """A checkpoint in its thread's history."""
 
+    namespace: Annotated[str, Field(description="The checkpoint namespace of a graph; else empty.")]
     checkpoint_id: CheckpointId
     parent_id: Annotated[
         str | None,
@@ -235,6 +255,53 @@ class History(Answer):
 
     checkpoints: list[HistoryEntry]
     cursor: NextCursor
+
+
+class StateQuery(FamilyQuery):
+    """The query that names a state."""
+
+    checkpoint_id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=512, pattern=WITHOUT_NUL, description="The checkpoint; by default the newest."),
+    ] = None
+    namespace: Annotated[str, Field(max_length=4_096, description="The checkpoint namespace of a graph.")] = ""
+
+
+class Call(Answer):
+    """A call of a tool, with its result if that is known."""
+
+    call_id: str | None
+    name: str
+    arguments: Json
+    result: str | None
+    error: str | None
+
+
+class StateMessage(Answer):
+    """A message of a conversation."""
+
+    role: str
+    text: str
+    at: Annotated[datetime | None, Field(description="Its time, if the state has one.")]
+    tool_calls: list[Call]
+
+
+class Written(Answer):
+    """A write of a graph's task that no checkpoint contains yet."""
+
+    task_id: str
+    channel: str
+    value: Json
+
+
+class ThreadState(Answer):
+    """A state with its conversation."""
+
+    checkpoint: HistoryEntry
+    messages: Annotated[list[StateMessage], Field(description="The conversation, as far as it is recognised.")]
+    state: Annotated[dict[str, Any], Field(description="The whole state. A text describes a value that JSON lacks.")]
+    writes: list[Written]
+    damage: Damage
 
 
 class MetadataQuery(QueryParameters):
@@ -266,7 +333,7 @@ class Copied(Answer):
     thread_id: ThreadId
 
 
-class SearchQuery(QueryParameters):
+class SearchQuery(FamilyQuery):
     """The query of a search by words."""
 
     q: Annotated[
@@ -295,7 +362,7 @@ class SearchHits(Answer):
     hits: list[SearchHit]
 
 
-class PairQuery(QueryParameters):
+class PairQuery(FamilyQuery):
     """The query of a search by metadata: a key and its value."""
 
     key: Annotated[str, Field(max_length=4_096, description="A top-level name in the metadata.")]
@@ -314,6 +381,20 @@ class Checkpoints(Answer):
     """Checkpoints, newest first."""
 
     checkpoints: list[CheckpointInfo]
+
+
+class FamilyEntry(Answer):
+    """A family of tables."""
+
+    name: str
+    title: str
+    unit: Annotated[str, Field(description="What the size of a thread is counted in, such as checkpoint or item.")]
+
+
+class Families(Answer):
+    """The families whose tables exist."""
+
+    families: list[FamilyEntry]
 
 
 class Vacuum(Body):
@@ -336,23 +417,43 @@ class Vacuumed(Answer):
     removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
 
 
+def list_families(request: Request) -> Response:
+    """List the families whose tables exist."""
+    found = [find_family(name) for name in stores_of(request).inspector.families()]
+    return answer({"families": [fields_of(FamilyEntry, family) for family in found]})
+
+
+ENDPOINTS.append(
+    Endpoint("GET", "/families", list_families, "read", "List the families of tables that exist", answer=Families)
+)
+
+
 @ENDPOINTS.add("GET", "/threads", query=ThreadsQuery, answer=Threads, without_tables={"threads": [], "cursor": None})
 def list_threads(request: Request) -> Response:
     """List threads."""
     asked: ThreadsQuery = request.state.query
     page = stores_of(request).inspector.threads(
-        AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern
+        asked.family, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern
     )
     return answer({"threads": [fields_of(Thread, row) for row in page.items], "cursor": page.cursor})
 
 
-@ENDPOINTS.add("GET", "/threads/{thread_id}", answer=Thread, without_tables="thread")
+@ENDPOINTS.add("GET", "/threads/{thread_id}", query=FamilyQuery, answer=Thread, without_tables="thread")
 def get_thread(request: Request) -> Response:
     """Describe a thread."""
-    row = stores_of(request).inspector.thread(AGENTS.name, request.path_params["thread_id"])
+    row = stores_of(request).inspector.thread(request.state.query.family, request.path_params["thread_id"])
     if row is None:
         raise not_found("thread")
     return answer(fields_of(Thread, row))
+
+
+@ENDPOINTS.add("DELETE", "/threads/{thread_id}", query=FamilyQuery, answer=Gone, without_tables="thread")
+def delete_thread(request: Request) -> Response:
+    """Delete a thread of any family."""
+    thread_id = request.path_params["thread_id"]
+    if not stores_of(request).change(request.state.query.family, lambda changes: changes.delete(thread_id, None, "")):
+        raise not_found("thread")
+    return answer({"deleted": True})
 
 
 @ENDPOINTS.add("GET", "/threads/{thread_id}/history", query=HistoryQuery, answer=History, without_tables="thread")
@@ -361,17 +462,40 @@ def get_history(request: Request) -> Response:
     asked: HistoryQuery = request.state.query
     inspector = stores_of(request).inspector
     thread_id = request.path_params["thread_id"]
-    page = inspector.history(AGENTS.name, thread_id, limit=asked.limit, cursor=asked.cursor)
-    if not page.items and not inspector.thread(AGENTS.name, thread_id):
+    page = inspector.history(asked.family, thread_id, limit=asked.limit, cursor=asked.cursor)
+    if not page.items and not inspector.thread(asked.family, thread_id):
         raise not_found("thread")
     return answer({"checkpoints": [fields_of(HistoryEntry, row) for row in page.items], "cursor": page.cursor})
+
+
+@ENDPOINTS.add("GET", "/threads/{thread_id}/state", query=StateQuery, answer=ThreadState, without_tables="checkpoint")
+def get_state(request: Request) -> Response:
+    """Get a state with its conversation."""
+    asked: StateQuery = request.state.query
+    view = stores_of(request).inspector.state(
+        asked.family, request.path_params["thread_id"], asked.checkpoint_id, namespace=asked.namespace
+    )
+    if view is None:
+        raise not_found("checkpoint")
+    content = {
+        "checkpoint": fields_of(HistoryEntry, view.checkpoint),
+        "messages": [
+            {**fields_of(StateMessage, one), "tool_calls": [fields_of(Call, call) for call in one.tool_calls]}
+            for one in view.messages
+        ],
+        "state": view.state,
+        "writes": [fields_of(Written, one) for one in view.writes],
+        "damage": view.damage,
+    }
+    # A stored text may hold lone surrogates, which only escapes can express.
+    return answer_text(json.dumps(content, default=lambda value: value.isoformat()).encode())
 
 
 @ENDPOINTS.add(
     "GET", "/threads/{thread_id}/metadata", query=MetadataQuery, answer=CheckpointInfo, without_tables="checkpoint"
 )
 def get_metadata(request: Request) -> Response:
-    """Get a checkpoint's metadata."""
+    """Get the metadata of an agent's checkpoint."""
     asked: MetadataQuery = request.state.query
     info = stores_of(request).threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
     if info is None:
@@ -379,11 +503,13 @@ def get_metadata(request: Request) -> Response:
     return answer(fields_of(CheckpointInfo, info))
 
 
-@ENDPOINTS.add("POST", "/threads/{thread_id}/copy", body=Copy, answer=Copied, without_tables="thread")
+@ENDPOINTS.add(
+    "POST", "/threads/{thread_id}/copy", query=FamilyQuery, body=Copy, answer=Copied, without_tables="thread"
+)
 def copy_thread(request: Request) -> Response:
     """Copy a thread with all its checkpoints."""
-    wanted: Copy = request.state.body
-    if not stores_of(request).threads.copy_thread(request.path_params["thread_id"], wanted.to):
+    source, wanted = request.path_params["thread_id"], request.state.body
+    if not stores_of(request).change(request.state.query.family, lambda changes: changes.copy(source, wanted.to)):
         raise not_found("thread")
     return answer({"thread_id": wanted.to})
 
@@ -392,16 +518,24 @@ def copy_thread(request: Request) -> Response:
 def search(request: Request) -> Response:
     """Search conversations by words."""
     asked: SearchQuery = request.state.query
-    return answer({"hits": stores_of(request).threads.search(asked.q, asked.limit)})
+    stores = stores_of(request)
+    if asked.family == AGENTS.name:  # this search moves new texts into the index
+        return answer({"hits": stores.threads.search(asked.q, asked.limit)})
+    found = stores.inspector.search(asked.q, family=asked.family, limit=asked.limit)
+    return answer({"hits": [fields_of(SearchHit, hit) for hit in found]})
 
 
 @ENDPOINTS.add("GET", "/metadata", query=PairQuery, answer=Checkpoints, without_tables={"checkpoints": []})
 def query_metadata(request: Request) -> Response:
     """Find checkpoints by their metadata."""
     asked: PairQuery = request.state.query
-    value = value_of(asked.value)
-    found = stores_of(request).threads.query_by_metadata(asked.key, value, asked.limit)
-    return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in found]})
+    stores, value = stores_of(request), value_of(asked.value)
+    if asked.family == AGENTS.name:  # this search is not limited to the newest checkpoints
+        infos = stores.threads.query_by_metadata(asked.key, value, asked.limit)
+        return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in infos]})
+    found = stores.inspector.by_metadata(asked.key, value, family=asked.family, limit=asked.limit)
+    named = [{**asdict(one.checkpoint), "thread_id": one.thread_id} for one in found]
+    return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in named]})
 
 
 @VACUUM.add("POST", "/vacuum", body=Vacuum, answer=Vacuumed, without_tables={"removed": 0})

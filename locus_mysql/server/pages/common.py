@@ -12,13 +12,11 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
-from ...config import MySQLConfig
 from ...families.inspection.records import ThreadRow
-from ...families.inspection.sources import ThreadChanges
-from ...families.registry import changes_of, families, find_family
+from ...families.registry import families, find_family
 from ...inspection.blocking import SyncInspector
 from ..problems import invalid, not_found
-from ..services import services_of, stores_of, tenant_of
+from ..services import stores_of
 
 #: Sizes and ages to choose from: the value in the query, its meaning, its label.
 SIZES = {
@@ -40,16 +38,6 @@ AGES = {
 def inspector_of(request: Request) -> SyncInspector:
     """Return the inspector of the caller's tenant."""
     return stores_of(request).inspector
-
-
-def config_of(request: Request) -> MySQLConfig:
-    """Return the options for the caller's tenant."""
-    return services_of(request).config.for_store(tenant=tenant_of(request))
-
-
-def changes_in(request: Request, family: str) -> ThreadChanges:
-    """Return the object that changes threads of the caller's tenant."""
-    return changes_of(find_family(family), config_of(request))
 
 
 def families_of(request: Request) -> list[str]:

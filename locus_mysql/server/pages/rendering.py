@@ -125,6 +125,7 @@ def environment() -> Environment:
     )
     made.filters.update(texts.FILTERS)
     made.globals.update(title_of=lambda family: find_family(family).title, navigation=navigation)
+    made.globals.update(unit_of=lambda family: find_family(family).unit)
     return made
 
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.family import Counts, Family, HasInspectorPage
+from ...families.family import Family, HasInspectorPage
 from ...families.inspection.records import Day, Statistics, Turn
 from ...families.registry import find_family
 from ...inspection.blocking import SyncInspector
+from ...records.maintenance import Counts
 from ..routing import Endpoints
 from ..services import services_of
 from . import texts
@@ -82,9 +83,10 @@ def _drawings(found: Statistics, today: date) -> list[BarChart]:
     def chart(title: str, value: Callable[[Day], int], label: Callable[[int], str]) -> BarChart:
         return bar_chart(title, {day.day: value(day) for day in found.days}, today, label)
 
+    unit = find_family(found.family).unit
     return [
         chart("Threads begun per day", lambda day: day.threads, texts.number),
-        chart("Checkpoints saved per day", lambda day: day.checkpoints, texts.number),
+        chart(f"{unit.capitalize()}s saved per day", lambda day: day.checkpoints, texts.number),
         chart("Bytes saved per day", lambda day: day.size_bytes, texts.size),
     ]
 

@@ -17,8 +17,9 @@ from ...families.inspection.turns import first_saved
 from ...inspection.blocking import SyncInspector
 from ..problems import not_found
 from ..routing import Endpoints
+from ..services import stores_of
 from . import texts
-from .common import ThreadQuery, as_time, changes_in, family_of, inspector_of, thread_of
+from .common import ThreadQuery, as_time, family_of, inspector_of, thread_of
 from .markdown import Formatter
 from .rendering import downloaded, page, zone_of
 from .statistics import lines_of
@@ -256,7 +257,7 @@ def thread_page(request: Request) -> Response:
             section="threads",
             query=query,
             family=family,
-            changes=changes_in(request, family),
+            changes=stores_of(request).changes(family),
             thread=thread,
             timeline=timeline(history.items),
             turns={(turn.checkpoint_id, turn.created_at): turn for turn in noted},

@@ -6,23 +6,19 @@ its `POST` executes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...families.inspection.records import Hit, Page, Tagged, ThreadPreview, ThreadRow
-from ...families.inspection.sources import ThreadChanges
-from ...families.registry import find_family
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
-from ...runtime.sealing import fetching_keys
 from ..bodies import value_of
 from ..problems import Problem, not_found
 from ..routing import Endpoints
-from ..services import services_of
+from ..services import services_of, stores_of
 from .common import (
     AGES,
     SIZES,
@@ -31,9 +27,7 @@ from .common import (
     ThreadQuery,
     ThreadsQuery,
     as_glob,
-    changes_in,
     chosen,
-    config_of,
     families_of,
     family_of,
     inspector_of,
@@ -178,7 +172,7 @@ def copy_form(request: Request) -> Response:
         family=family,
         query=query,
         proposed=f"{query.thread}-{'branch' if query.checkpoint else 'copy'}"[:512],
-        can_branch=changes_in(request, family).can_branch,
+        can_branch=stores_of(request).changes(family).can_branch,
     )
 
 
@@ -191,11 +185,11 @@ def copy_thread(request: Request) -> Response:
     source, target = check_thread_id(form.get("thread", "")), check_thread_id(form.get("target", ""))
     checkpoint_id = form.get("checkpoint") or None
     if checkpoint_id is None:
-        if not _run(request, family, lambda changes: changes.copy(source, target)):
+        if not stores_of(request).change(family, lambda changes: changes.copy(source, target)):
             raise not_found("thread")
     else:
         branched = check_checkpoint_id(checkpoint_id)
-        if not _run(request, family, lambda changes: changes.branch(source, branched, target)):
+        if not stores_of(request).change(family, lambda changes: changes.branch(source, branched, target)):
             raise not_found("checkpoint")
     return RedirectResponse(Links(request).thread(family, target), 303)
 
@@ -222,16 +216,8 @@ def delete(request: Request) -> Response:
     family = family_of(form.get("family", ""))
     thread_id, checkpoint_id = check_thread_id(form.get("thread", "")), form.get("checkpoint") or None
     namespace, links = form.get("namespace", ""), Links(request)
-    gone = _run(request, family, lambda changes: changes.delete(thread_id, checkpoint_id, namespace))
+    gone = stores_of(request).change(family, lambda changes: changes.delete(thread_id, checkpoint_id, namespace))
     if not gone:
         raise not_found("checkpoint" if checkpoint_id else "thread")
     stays = checkpoint_id is not None and inspector_of(request).thread(family, thread_id) is not None
     return RedirectResponse(links.thread(family, thread_id) if stays else links("/", family=family), 303)
-
-
-def _run(request: Request, family: str, change: Callable[[ThreadChanges], Operation[bool]]) -> bool:
-    """Carry out a change of a family's threads; creates no tables."""
-    operation = change(changes_in(request, family))
-    config = config_of(request)
-    steps = fetching_keys(operation, config)
-    return services_of(request).database.synchronous.run(steps, find_family(family).schema(config), "validate")

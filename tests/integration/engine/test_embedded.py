@@ -288,7 +288,7 @@ def writing(folder: Path, side: str) -> subprocess.Popen[str]:
 async def test_no_acknowledged_write_of_a_killed_program_is_lost_in_any_store_and_it_can_start_again_at_once(
     side: str, folder: Path
 ) -> None:
-    acknowledged = dict.fromkeys(SAMPLES, 0)
+    acknowledged = dict.fromkeys(SAMPLES.keys() - {"toys"}, 0)
     for kill_after in (1, 13, 27, 46):
         program = writing(folder, side)
         assert program.stdout is not None

@@ -47,7 +47,7 @@ def toys_of_layout(number: int, table_prefix: str) -> Schema:
     definition = TOYS
     if number > 1:
         definition = definition.replace("  PRIMARY KEY", "  shelf INT NULL,\n  PRIMARY KEY")
-        definition = definition.replace("name)\n)", "name),\n  KEY by_shelf (tenant, shelf)\n)")
+        definition = definition.replace("updated_at)\n)", "updated_at),\n  KEY by_shelf (tenant, shelf)\n)")
     if number > 2:
         definition = definition.replace("  PRIMARY KEY", "  label VARCHAR(128) NULL,\n  PRIMARY KEY")
     fill = backfill(

@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Dialect, Schema
-from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
-from locus_mysql.families.family import Count, Counts
+from locus_mysql.families.family import DeclaredFamily
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
 from locus_mysql.runtime.arguments import check_text
@@ -35,7 +34,12 @@ TOYS = """(
   broken BOOLEAN      NOT NULL,
   version BINARY(16)  NOT NULL,
   crc    INT UNSIGNED NOT NULL,
-  PRIMARY KEY (tenant, name)
+  created_at DATETIME(6) NOT NULL DEFAULT '2026-01-01',
+  updated_at DATETIME(6) NOT NULL DEFAULT '2026-01-01',
+  expires_at DATETIME(6) NULL,
+  PRIMARY KEY (tenant, name),
+  KEY expiry (expires_at),
+  KEY recent (tenant, updated_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
 
 WHEELS = """(
@@ -73,9 +77,6 @@ def toy_dialect(table_prefix: str) -> Dialect:
 
 # families/toys/statements/toys.py. All statements use the primary key.
 
-#: Number of toys that one transaction removes.
-AT_ONCE = 500
-
 
 class ToyRow(NamedTuple):
     name: str
@@ -102,11 +103,11 @@ PAGE = Select(
 
 #: Writes a toy. An existing one is replaced or kept.
 PUT = SQL("""
-INSERT INTO {toys} (tenant, name, broken, version, crc)
-VALUES (:tenant, :name, :broken, UUID_TO_BIN(UUID()), :crc) AS new
+INSERT INTO {toys} (tenant, name, broken, version, crc, created_at, updated_at)
+VALUES (:tenant, :name, :broken, UUID_TO_BIN(UUID()), :crc, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)) AS new
     ON DUPLICATE KEY UPDATE {changes}
 """)
-REPLACES = "broken = new.broken, version = new.version, crc = new.crc"
+REPLACES = "broken = new.broken, version = new.version, crc = new.crc, updated_at = new.updated_at"
 KEEPS = "name = {toys}.name"
 
 PUT_WHEELS = SQL(
@@ -117,10 +118,9 @@ WHEELS_OF = Select(
     "SELECT wheel, content FROM {wheels} WHERE tenant = :tenant AND name = :name ORDER BY wheel", WheelRow
 )
 
+
 REMOVE = SQL("DELETE FROM {toys} WHERE tenant = :tenant AND name = :name")
 REMOVE_WHEELS = SQL("DELETE FROM {wheels} WHERE tenant = :tenant AND name = :name")
-
-REMOVE_BROKEN = SQL("DELETE FROM {toys} WHERE tenant = :tenant AND broken LIMIT :limit")
 
 
 # families/toys/records.py
@@ -202,15 +202,6 @@ class ToyOperations:
         """Return toys in the order of their names."""
         return (yield from fetch(PAGE(self.sql, tenant=self._tenant, after=after, limit=limit)))
 
-    def remove_broken(self) -> Operation[int]:
-        # A repeat removes the toys that are broken by then, as the caller wants, so no token is needed.
-        removed = 0
-        while True:
-            (done,) = yield Batch.of(REMOVE_BROKEN(self.sql, tenant=self._tenant, limit=AT_ONCE))
-            removed += done.affected
-            if done.affected < AT_ONCE:
-                return removed
-
     def read(self, row: ToyRow) -> Toy:
         """Return the toy in a row.
 
@@ -253,25 +244,6 @@ class SyncToyBox(SyncStore[ToyOperations]):
     remove = blocking_method(ToyOperations.remove)
 
 
-# families/toys/maintenance.py
-
-
-class ToyMaintenance:
-    def __init__(self, config: MySQLConfig) -> None:
-        self._toys = ToyOperations(config)
-
-    def stored(self) -> Operation[Counts]:
-        return (Count((yield from self._toys.count(True, False)), "{toy}"),)
-
-    def waste(self) -> Operation[Counts]:
-        return (Count((yield from self._toys.count(True)), "{broken toy}"),)
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        removed = yield from self._toys.remove_broken()
-        yield from ledger.forget_old_tokens(self._toys.sql)
-        return (Count(removed, "{broken toy}"),)
-
-
 # families/toys/tables.py
 
 
@@ -287,7 +259,8 @@ def toy_tables(table_prefix: str) -> Tables:
             noun="toy",
             version=("version",),
             named="name",
-            expires="",
+            updated="updated_at",
+            recent="updated_at",
         ),
         (Part("wheels", key=("name", "wheel"), sealed=(Sealed("content", "content", row=("wheel",)),), noun="wheel"),),
     )
@@ -296,26 +269,11 @@ def toy_tables(table_prefix: str) -> Tables:
 # families/toys/family.py
 
 
-class ToyFamily:
+class ToyFamily(DeclaredFamily):
     name = "toys"
     title = "Toys"
     users = "ToyBox"
-    holds_threads = False
-    vacuumed_by_age = False
-    on_request = False
+    unit = "wheel"
 
-    def schema(self, config: MySQLConfig) -> Schema:
-        return toy_schema(config.table_prefix)
-
-    def maintenance(self, config: MySQLConfig) -> ToyMaintenance:
-        return ToyMaintenance(config)
-
-    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
-        return (toy_tables(config.table_prefix),)
-
-    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        return toy_tables(config.table_prefix).encrypted_columns()
-
-    def inspection(self, config: MySQLConfig) -> None: ...
-
-    def changes(self, config: MySQLConfig) -> None: ...
+    def declaration(self, config: MySQLConfig) -> Tables:
+        return toy_tables(config.table_prefix)

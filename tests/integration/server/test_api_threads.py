@@ -8,9 +8,6 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from locus_mysql import CheckpointStore
-from locus_mysql.runtime.database import Database
-
 from ..conftest import MakeConfig
 from .conftest import OpenClient
 
@@ -37,21 +34,6 @@ def code(answer: httpx.Response) -> str:
     found = answer.json()["error"]["code"]
     assert isinstance(found, str)
     return found
-
-
-async def test_threads_are_listed_in_pages_newest_first(client: httpx.AsyncClient) -> None:
-    for number in range(5):
-        await save(client, f"t{number}", "c", "hello")
-    listed, cursor = [], None
-    while True:
-        params = {"limit": "2", **({} if cursor is None else {"cursor": cursor})}
-        page = (await client.get("/threads", params=params)).json()
-        assert len(page["threads"]) <= 2
-        listed += [thread["thread_id"] for thread in page["threads"]]
-        cursor = page["cursor"]
-        if cursor is None:
-            break
-    assert listed == ["t4", "t3", "t2", "t1", "t0"]
 
 
 async def test_a_list_of_threads_keeps_to_a_glob_in_which_only_two_characters_are_special(
@@ -152,10 +134,12 @@ async def test_any_thread_id_survives_in_a_path(client: httpx.AsyncClient) -> No
 
 
 async def test_missing_threads_are_not_found(client: httpx.AsyncClient) -> None:
-    for path in ("/threads/none", "/threads/none/metadata", "/threads/none/history"):
+    for path in ("/threads/none", "/threads/none/metadata", "/threads/none/history", "/threads/none/state"):
         answer = await client.get(path)
         assert (answer.status_code, code(answer)) == (404, "not_found")
     assert (await client.get("/threads/none/checkpoints")).json() == {"checkpoints": []}  # as Locus' client expects
+    answer = await client.get("/threads", params={"family": "nonsense"})
+    assert (answer.status_code, code(answer)) == (400, "invalid_input")
 
 
 async def test_a_thread_without_checkpoints_is_described_if_and_only_if_it_has_a_history(
@@ -232,12 +216,3 @@ async def test_damage_in_one_thread_breaks_no_list(
     assert {thread["thread_id"]: thread["damage"] is None for thread in listed} == {"sound": True, "damaged": False}
     answer = await client.get("/threads/damaged/metadata")
     assert (answer.status_code, code(answer)) == (500, "damaged")
-
-
-@pytest.mark.kept_tables
-async def test_threads_of_other_families_are_not_those_of_agents(
-    client: httpx.AsyncClient, make_config: MakeConfig
-) -> None:
-    async with Database(make_config(driver="pymysql")) as shared:
-        await CheckpointStore(shared).save("plain", {"step": 1})
-    assert (await client.get("/threads")).json() == {"threads": [], "cursor": None}

@@ -49,8 +49,11 @@ REQUESTS: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
     ("DELETE", "/checkpoints"): ({}, None),
     ("GET", "/checkpoints/{checkpoint_id}"): ({}, None),
     ("DELETE", "/checkpoints/{checkpoint_id}"): ({}, None),
+    ("GET", "/families"): ({}, None),
     ("GET", "/threads"): ({"pattern": "*"}, None),
     ("GET", "/threads/{thread_id}"): ({}, None),
+    ("GET", "/threads/{thread_id}/state"): ({}, None),
+    ("DELETE", "/threads/{thread_id}"): ({}, None),
     ("GET", "/threads/{thread_id}/history"): ({}, None),
     ("GET", "/threads/{thread_id}/metadata"): ({"checkpoint_id": "c"}, None),
     ("POST", "/threads/{thread_id}/copy"): ({}, {"to": "copy"}),
@@ -146,7 +149,13 @@ async def asked(
     query, body = REQUESTS[operation]
     of_session = template.startswith("/sessions")
     key = "new" if template.endswith("compare-and-set") else "n" if template.endswith("increment") else "k"
-    ids = {"thread_id": "t", "session_id": "s", "key": key, "checkpoint_id": session_checkpoint if of_session else "c"}
+    whole = operation == ("DELETE", "/threads/{thread_id}")
+    ids = {
+        "thread_id": "whole" if whole else "t",
+        "session_id": "s",
+        "key": key,
+        "checkpoint_id": session_checkpoint if of_session else "c",
+    }
     path = template.format(**{name: quote(value, safe="") for name, value in ids.items()})
     return await client.request(method, path, params=query, json=body, **options)
 
@@ -159,7 +168,7 @@ async def keep(client: httpx.AsyncClient, token: NewToken) -> str:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    for path in ("/threads/t/checkpoints", "/threads/checkpoints", "/checkpoints"):
+    for path in ("/threads/t/checkpoints", "/threads/whole/checkpoints", "/threads/checkpoints", "/checkpoints"):
         for name in ("b", "c"):
             saved = {"checkpoint_id": name, "state": STATE, "metadata": {"tag": "all", "of": MARKER}}
             await send("POST", path, saved)

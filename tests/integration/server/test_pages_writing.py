@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from ci.support_desk import THREAD, fill, fill_the_rest
-from locus_mysql import CheckpointStore, Database, Encryption, MySQLBackend
+from locus_mysql import CheckpointStore, Database, Encryption
 from locus_mysql.integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from locus_mysql.server.tokens import Tokens, new_token
 
@@ -99,26 +99,6 @@ async def test_a_checkpoint_is_deleted(writer: httpx.AsyncClient, agents: AgentD
     assert response.status_code == 303
     left: Any = agents.list_checkpoints(THREAD, 100)
     assert len(left) == 11
-
-
-async def test_every_family_is_copied_and_deleted(
-    writer: httpx.AsyncClient, agents: AgentDicts, make_config: MakeConfig
-) -> None:
-    config = make_config(driver="pymysql")
-    async with CheckpointStore(config) as store, MySQLBackend(config) as backend:
-        await store.save("one", {"a": 1}, "first")
-        await store.save("one", {"a": 2}, "second")
-        await backend.save("one", {"a": 1})
-    for family, thread in (("dicts", "one"), ("current", "one"), ("graphs", "graph-triage-7")):
-        there = {"family": family, "thread": thread}
-        assert (await sent(writer, "/inspect/copy", **there, target="two")).status_code == 303
-        checked_page(await writer.get("/inspect/thread", params={"family": family, "thread": "two"}))
-        assert (await sent(writer, "/inspect/delete", **there)).status_code == 303
-        checked_page(await writer.get("/inspect/thread", params=there), 404)
-    graph = {"family": "graphs", "thread": "two"}
-    assert (await sent(writer, "/inspect/delete", **graph, checkpoint="step-2")).status_code == 303
-    checked_page(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-2"}), 404)
-    checked_page(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-1"}))
 
 
 async def test_pages_refuse_changes_that_are_not_allowed(

@@ -10,8 +10,8 @@ import pytest
 
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.family import Count, in_words
 from locus_mysql.families.registry import families, find_family
+from locus_mysql.records.maintenance import Count, in_words
 
 
 def test_every_family_is_found_by_the_name_that_stands_in_its_tables() -> None:
@@ -28,8 +28,8 @@ def test_every_family_gives_the_parts_that_commands_and_pages_use() -> None:
         maintenance = family.maintenance(config)
         assert all(callable(method) for method in (maintenance.stored, maintenance.waste, maintenance.vacuum))
         assert {one.schema.family for one in family.tables(config)} == {family.name}
-        assert (family.inspection(config) is not None) == family.holds_threads
-        assert (family.changes(config) is not None) == family.holds_threads
+        assert family.inspection(config) is not None or not family.holds_threads
+        assert family.changes(config) is not None or not family.holds_threads
 
 
 def test_no_two_families_have_a_table_of_the_same_name() -> None:

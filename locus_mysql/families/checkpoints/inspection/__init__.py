@@ -1,5 +1,5 @@
 """The inspection of thread states: generators that read and change them, and do no I/O.
 
-Implements the protocols of `families/inspection/sources`: `threads` has `ThreadSource` and `ThreadChanges`,
+`threads` has what the family overrides of `families/inspection/owners`,
 `statistics` measures what a tenant stores. Begin with `threads`.
 """

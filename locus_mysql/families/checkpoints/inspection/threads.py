@@ -9,8 +9,6 @@ from functools import partial
 from typing import Any, cast
 
 from ....config import MySQLConfig
-from ....dialect import Query
-from ....dialect.inspection import ThreadMarker
 from ....dialect.words import parts_of
 from ....engine.operation import Operation, fetch
 from ....errors import Conflict, CorruptCheckpoint, InvalidInput, SchemaMismatch, ThreadExists
@@ -25,6 +23,7 @@ from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of, path_of_messages
+from ...inspection.owners import OwnerChanges, OwnerThreads
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -61,6 +60,7 @@ from ..statements.queries import HitRow
 from ..statements.tables import Kind
 from ..statements.thread_pages import SteppedThread, ThreadRange
 from ..store import StoreOperations
+from ..tables import tables
 from ..thread_cache import ThreadKey
 from ..thread_steps import ThreadFilters, ThreadSteps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
@@ -79,27 +79,24 @@ ITERATIONS = ("iteration", "iterations", "step")
 CHARTED = frozenset((*CONFIDENCE, *TOKENS, *ITERATIONS))
 
 
-class CheckpointThreads:
-    """The threads of one kind and one tenant: a `ThreadSource`.
+class CheckpointThreads(OwnerThreads):
+    """The threads of one kind and one tenant.
 
     Args:
         config: The options.
         kind: The kind of states.
     """
 
-    turns_at_once = 250
-
     def __init__(self, config: MySQLConfig, kind: Kind) -> None:
-        self.family = kind
         # Only a search needs the full-text index.
-        self.sql = checkpoint_dialect(config.table_prefix, kind, search=False, search_parser=config.search_parser)
-        self.schema = self.sql.schema
+        options: Any = {"search": False, "search_parser": config.search_parser}
+        super().__init__(tables(config.table_prefix, kind, **options), config)
+        self.sql = checkpoint_dialect(config.table_prefix, kind, **options)
         self._steps = ThreadSteps(self.sql)
-        self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads` and `ThreadSteps.page`."""
+        """See `OwnerThreads.threads` and `ThreadSteps.page`."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         filters = ThreadFilters.of(wanted.pattern, wanted.metadata, wanted.min_bytes)
         within = ThreadRange(
@@ -116,7 +113,7 @@ class CheckpointThreads:
         return Page(items, page.cursor)
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
-        """See `ThreadSource.thread`. One round trip."""
+        """See `OwnerThreads.thread`. One round trip."""
         these = thread_pages.these([check_thread_id(thread_id)])
         rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), 1)
         return self._thread_row(rows[0]) if rows else None
@@ -124,7 +121,7 @@ class CheckpointThreads:
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
     ) -> Operation[Page[CheckpointRow]]:
-        """See `ThreadSource.history`. One round trip."""
+        """See `OwnerThreads.history`. One round trip."""
         key = ThreadKey(self._tenant, check_thread_id(thread_id))
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
@@ -137,7 +134,7 @@ class CheckpointThreads:
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
     ) -> Operation[Deferred[StateView] | None]:
-        """See `ThreadSource.state`. One round trip."""
+        """See `OwnerThreads.state`. One round trip."""
         key = ThreadKey(self._tenant, check_thread_id(thread_id))
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
@@ -149,7 +146,7 @@ class CheckpointThreads:
         return partial(_state_view, self.family, thread_id, rows, sealing) if rows else None
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
-        """See `ThreadSource.turns`. One round trip, which reads the first bytes of rows."""
+        """See `OwnerThreads.turns`. One round trip, which reads the first bytes of rows."""
         key = ThreadKey(self._tenant, check_thread_id(thread_id))
         limit, which = min(check_limit(limit), PAGE_LIMIT), Which(saved_by=_text(at))
         read = inspection.BEGINNINGS(self.sql, key, which, pieces=which.pieces, bytes=HEAD_BYTES, limit=limit)
@@ -157,7 +154,7 @@ class CheckpointThreads:
         return partial(turns_of, rows[::-1])
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
-        """See `ThreadSource.previews`. One round trip."""
+        """See `OwnerThreads.previews`. One round trip."""
         if not thread_ids:
             return dict
         read = inspection.PREVIEWS(
@@ -172,7 +169,7 @@ class CheckpointThreads:
         return partial(previews_of, rows, self._sealing, self._tenant)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
-        """See `ThreadSource.search`. One round trip. Text that is not indexed yet is scanned."""
+        """See `OwnerThreads.search`. One round trip. Text that is not indexed yet is scanned."""
         check_text(query, "Query")
         limit = min(check_limit(limit), PAGE_LIMIT)
         if self._sealing.is_on:
@@ -191,7 +188,7 @@ class CheckpointThreads:
         return partial(_hits, self.family, rows, query, limit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """See `ThreadSource.by_metadata`. One round trip; two if more than `CANDIDATES` checkpoints have the pair."""
+        """See `OwnerThreads.by_metadata`. One round trip; two if more than `CANDIDATES` checkpoints have the pair."""
         keys = lookup_text(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
         values: dict[str, Any] = {"tenant": self._tenant, "keys": keys, "limit": limit}
@@ -212,7 +209,7 @@ class CheckpointThreads:
         return Tagged(self.family, thread_id, _checkpoint_row(row, thread_id, sealing))
 
     def statistics(self) -> Operation[Statistics]:
-        """See `ThreadSource.statistics`."""
+        """See `OwnerThreads.statistics`."""
         return (yield from statistics_of(self.family, self.sql, self._tenant, self._rows_of))
 
     def _rows_of(self, thread_ids: Sequence[str]) -> Operation[list[ThreadRow]]:
@@ -222,10 +219,6 @@ class CheckpointThreads:
         these = thread_pages.these(thread_ids)
         rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), len(thread_ids))
         return [self._thread_row(row) for row in rows]
-
-    def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
-        """See `ThreadSource.markers`."""
-        return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=[*thread_ids])
 
     def _thread_row(self, row: SteppedThread) -> ThreadRow:
         thread_id = cast(str, row.thread_id)
@@ -249,8 +242,8 @@ class CheckpointThreads:
         )
 
 
-class CheckpointChanges:
-    """See `ThreadChanges`.
+class CheckpointChanges(OwnerChanges):
+    """See `OwnerChanges`.
 
     Args:
         operations: The operations of the family's store.
@@ -263,15 +256,15 @@ class CheckpointChanges:
         self.has_history = operations.kind != "current"
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `ThreadChanges.delete`."""
+        """See `OwnerChanges.delete`."""
         return (yield from self._operations.delete(thread_id, checkpoint_id))
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `ThreadChanges.copy`."""
+        """See `OwnerChanges.copy`."""
         return (yield from self._operations.copy_thread(source, target))
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """See `ThreadChanges.branch`."""
+        """See `OwnerChanges.branch`."""
         state = yield from self._operations.load(source, checkpoint_id)
         found = yield from self._operations.get_metadata(source, checkpoint_id)
         if state is None or found is None:
@@ -300,7 +293,7 @@ def _checkpoint_row(row: HistoryRow | StateRow | TaggedRow, thread_id: str, seal
     )
 
 
-def _state_view(family: Kind, thread_id: str, rows: Sequence[StateRow], sealing: Sealing) -> StateView:
+def _state_view(family: str, thread_id: str, rows: Sequence[StateRow], sealing: Sealing) -> StateView:
     checkpoint = _checkpoint_row(rows[0], thread_id, sealing)
     try:
         encoded, _ = assemble_rows(rows, thread_id, sealing)
@@ -310,7 +303,7 @@ def _state_view(family: Kind, thread_id: str, rows: Sequence[StateRow], sealing:
     return StateView(family, thread_id, checkpoint, (), state)
 
 
-def _hits(family: Kind, rows: Sequence[HitRow], query: str, limit: int) -> list[Hit]:
+def _hits(family: str, rows: Sequence[HitRow], query: str, limit: int) -> list[Hit]:
     return [
         Hit(family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
         for hit in hits_of(rows, query, limit)

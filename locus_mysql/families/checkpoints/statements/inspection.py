@@ -6,7 +6,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.inspection import ThreadMarker
 from ....dialect.sql import Select
 
 # Checkpoints of a thread, newest first, each with the nearest named one that it follows.
@@ -205,16 +204,6 @@ SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_byte
  LIMIT :limit
 """,
     TaggedRow,
-)
-
-#: Those of some threads that exist; the marker is the version.
-MARKERS = Select(
-    """
-SELECT t.thread_id, t.version
-  FROM {threads} t
- WHERE t.tenant = :tenant AND t.thread_id IN (:thread_ids) AND {LIVE_THREAD}
-""",
-    ThreadMarker,
 )
 
 

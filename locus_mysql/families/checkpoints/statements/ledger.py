@@ -7,7 +7,7 @@ row records the token of the row; and a delete, a copy or a rewrite records a to
 from __future__ import annotations
 
 from ....dialect.sql import SQL, Select
-from ....records.ledger import OutcomeRow, record_each, record_outcome
+from ....records.ledger import OutcomeRow, record_each
 from .threads import guard_once
 
 #: Records the first token if `threads.LOCK_ANY` found a thread that has not expired, else the second. No statement in
@@ -24,9 +24,6 @@ FIND_EITHER = Select(
 )
 
 GUARD_DELETE = guard_once(FIND_EITHER)
-
-#: Records the token of a write whose outcome is the number of checkpoints that it is about to remove.
-RECORD_COUNT = record_outcome("COUNT(c.checkpoint_id)", "{checkpoints} c WHERE {KEY.c}")
 
 # Statements that record the tokens of checkpoints whose ids are about to be removed, if the checkpoints are so young
 # that a repeated save might insert them again.

@@ -7,8 +7,6 @@ is done for one row by `remove_unneeded`, which follows its parents and bases, a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Statement
 from ..thread_cache import ThreadKey
@@ -234,49 +232,14 @@ DELETE c FROM {checkpoints} c
  WHERE {KEY.c} AND c.seq < t.first_seq
 """)
 
-
-class OldThread(NamedTuple):
-    """A thread that has old checkpoints; ``idle``: whether all of them are old."""
-
-    thread_id: str
-    idle: int
-
-
-#: Threads to clean up, page by page along the primary key. Those idle for longer than the cut-off are deleted whole;
-#: others lose their old checkpoints.
+#: Threads that may have old checkpoints, page by page along the primary key.
 THREADS_BEFORE = Select(
     """
-SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND
+SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = :tenant AND t.thread_id > :after AND t.created_at < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND
  ORDER BY t.thread_id
  LIMIT :limit
 """,
-    OldThread,
-)
-
-
-class ExpiredThread(NamedTuple):
-    """A thread that has expired."""
-
-    tenant: str
-    thread_id: str
-
-
-#: Threads that have expired, longest expired first: those of all tenants, or with the piece `OF_TENANT` of one. Relies
-#: on the index expiry.
-EXPIRED = Select(
-    """
-SELECT t.tenant, t.thread_id FROM {threads} t
- WHERE t.expires_at <= UTC_TIMESTAMP(6) AND {IDLE}{of_tenant}
- ORDER BY t.expires_at
- LIMIT :limit
-""",
-    ExpiredThread,
-)
-OF_TENANT = " AND t.tenant = :tenant"
-
-#: Ids of a tenant's threads, expired ones too.
-TENANT_THREADS = Select(
-    "SELECT t.thread_id FROM {threads} t WHERE t.tenant = :tenant ORDER BY t.thread_id LIMIT :limit", ThreadId
+    ThreadId,
 )

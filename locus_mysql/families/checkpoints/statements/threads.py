@@ -54,13 +54,6 @@ UPDATE {threads} SET version = IF(LAST_INSERT_ID(version = :known_version) >= 0,
 #: Locks a thread that may have expired. LAST_INSERT_ID() becomes 1 if it has not.
 LOCK_ANY = SQL("UPDATE {threads} SET version = IF(LAST_INSERT_ID({LIVE}) >= 0, :version, version) WHERE {KEY}")
 
-#: Locks a thread that has expired, or was last saved to before an age, and has no current turn.
-LOCK_IDLE = SQL("""
-UPDATE {threads} SET version = :version
- WHERE {KEY}
-   AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND) AND {IDLE}
-""")
-
 #: Locks a thread if no other process has written to it since this version.
 LOCK_UNCHANGED = SQL("UPDATE {threads} SET version = :version WHERE {KEY} AND version = :known_version")
 

@@ -1,5 +1,5 @@
 """The inspection of graphs' threads: generators that read and change them, and do no I/O.
 
-`threads` has the `ThreadSource` and the `ThreadChanges` of `families/inspection/sources`; `graph_state`, `turns` and
+`threads` has what the family overrides of `families/inspection/owners`; `graph_state`, `turns` and
 `previews` turn stored values into what is shown. Begin with `threads`.
 """

@@ -28,6 +28,7 @@ from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of
 from ...inspection.msgpack import metadata_of
+from ...inspection.owners import OwnerChanges, OwnerThreads
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -40,6 +41,7 @@ from ...inspection.records import (
     Turn,
 )
 from ...inspection.sources import (
+    NO_CURSOR,
     PAGE_LIMIT,
     RECENT_CHECKPOINTS,
     RECENT_THREADS,
@@ -63,6 +65,7 @@ from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSum
 from ..statements.tables import LAG_S, ThreadKey, conditions, graph_dialect
 from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
+from ..tables import tables
 from ..values import EncodedValue
 from .graph_state import GraphState, stored_as_writes, view_of
 from .previews import read_previews
@@ -92,26 +95,23 @@ _ROOT = ""
 ROOTS = (_ROOT, DEFAULT_NAMESPACE)
 
 
-class GraphThreads:
-    """The threads of one tenant in the family ``graphs``: a `ThreadSource`.
+class GraphThreads(OwnerThreads):
+    """The threads of one tenant in the family ``graphs``.
 
     Args:
         config: The options.
     """
 
-    family: str = "graphs"
     turns_at_once = 100
 
     def __init__(self, config: MySQLConfig) -> None:
+        super().__init__(tables(config.table_prefix), config)
         self.sql = graph_dialect(config.table_prefix)
-        self.schema = self.sql.schema
-        self._tenant = config.tenant
-        self._parser = config.search_parser
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._loading = Loading(self.sql, BaseCache(0), self._sealing)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads`. One round trip, more if few of the examined threads pass a filter."""
+        """See `OwnerThreads.threads`. One round trip, more if few of the examined threads pass a filter."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         pattern = check_text(wanted.pattern, "Pattern").replace("**", "*")
         after_time, after_id = (None, None) if cursor is None else _position_in(cursor)
@@ -154,7 +154,7 @@ class GraphThreads:
         return Page(threads, to_cursor(chosen.after_time, chosen.after_id))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
-        """See `ThreadSource.thread`. One round trip."""
+        """See `OwnerThreads.thread`. One round trip."""
         check_thread_id(thread_id)
         rows = yield from self._summaries(PageFilter(), 1, inspection.NAMED, thread_id)
         return _thread(rows[0]) if rows else None
@@ -171,7 +171,7 @@ class GraphThreads:
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
     ) -> Operation[Page[CheckpointRow]]:
-        """See `ThreadSource.history`; of all namespaces. One round trip."""
+        """See `OwnerThreads.history`; of all namespaces. One round trip."""
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
@@ -183,7 +183,7 @@ class GraphThreads:
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
     ) -> Operation[Deferred[StateView] | None]:
-        """See `ThreadSource.state`. Two round trips.
+        """See `OwnerThreads.state`. Two round trips.
 
         Without a namespace, tries ``ROOTS`` in turn, and then the namespace of the newest checkpoint.
         """
@@ -191,7 +191,7 @@ class GraphThreads:
         return None if read is None else partial(view_of, replace(read, partly=partly))
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
-        """See `ThreadSource.turns`; the iterations of a graph are its steps.
+        """See `OwnerThreads.turns`; the iterations of a graph are its steps.
 
         Two round trips: one for the rows without their parts, one for the conversation of the newest. One more for each
         branch whose conversation begins differently, up to `LISTS`.
@@ -212,13 +212,13 @@ class GraphThreads:
         return partial(turns_of, outlines, lists)
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
-        """See `ThreadSource.previews`. Two round trips: the second reads the ends of long conversations."""
+        """See `OwnerThreads.previews`. Two round trips: the second reads the ends of long conversations."""
         if not thread_ids:
             return dict
         return (yield from read_previews(self.sql, self._tenant, thread_ids, self._sealing))
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
-        """See `ThreadSource.search`.
+        """See `OwnerThreads.search`.
 
         Graphs have no full-text index, so this reads the newest states of the `SEARCHED` threads saved last, up to
         `SEARCHED_BYTES`, with at least one round trip for each thread.
@@ -243,7 +243,7 @@ class GraphThreads:
         return partial(_hits, states, words, limit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
-        """See `ThreadSource.by_metadata`; only among the newest, as graphs' metadata has no index."""
+        """See `OwnerThreads.by_metadata`; only among the newest, as graphs' metadata has no index."""
         limit = check_limit(limit)
         encode_metadata({check_text(key, "Metadata key"): value})
         pair = queryable_json({key: value})
@@ -264,11 +264,11 @@ class GraphThreads:
         ][:limit]
 
     def statistics(self) -> Operation[Statistics]:
-        """See `ThreadSource.statistics`."""
+        """See `OwnerThreads.statistics`."""
         return (yield from statistics_of(self.family, self.sql, self._tenant, self.thread))
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
-        """See `ThreadSource.markers`."""
+        """See `OwnerThreads.markers`."""
         return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=list(thread_ids))
 
     def _history(self, thread_id: str, limit: int, **chosen: Any) -> Operation[Sequence[HistoryRow]]:
@@ -408,26 +408,26 @@ def _position_in(cursor: str) -> tuple[str, str]:
     try:
         return str(datetime.fromisoformat(time)), thread_id
     except ValueError:
-        raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None
+        raise InvalidInput(NO_CURSOR) from None
 
 
-class GraphChanges:
-    """See `ThreadChanges`.
+class GraphChanges(OwnerChanges):
+    """See `OwnerChanges`.
 
     Args:
         config: The options.
     """
 
-    can_branch = False
     has_history = True
 
     def __init__(self, config: MySQLConfig) -> None:
+        super().__init__(tables(config.table_prefix), config)
         self._tenant = config.tenant
         self._operations = GraphOperations(config)
         self._removing = self._operations.removing
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `ThreadChanges.delete`."""
+        """See `OwnerChanges.delete`."""
         if checkpoint_id is None:
             return (yield from self._removing.delete_thread(self._tenant, thread_id))
         for ns in (namespace,) if namespace else ROOTS:
@@ -436,10 +436,5 @@ class GraphChanges:
         return False
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `ThreadChanges.copy`."""
+        """See `OwnerChanges.copy`."""
         return (yield from copy_thread(self._operations, self._tenant, source, target))
-
-    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """Refuse: a state of a graph depends on the states before it."""
-        raise InvalidInput("A graph's thread can only be copied as a whole.")
-        yield

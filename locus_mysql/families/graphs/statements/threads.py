@@ -165,31 +165,6 @@ SELECT COUNT(*)
     CountRow,
 )
 
-#: Threads that have expired, or were not saved to since an age. Relies on the indexes expiry and recent.
-STALE = Select(
-    """
-(SELECT t.thread_id FROM {threads} t WHERE t.tenant = :tenant AND t.expires_at <= UTC_TIMESTAMP(6) LIMIT :limit)
-UNION
-(SELECT t.thread_id FROM {threads} t
-  WHERE t.tenant = :tenant AND t.updated_at < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND
-    AND {SAVED_AT} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND LIMIT :limit)
-""",
-    ThreadRow,
-)
-
-#: Lock a thread if it still is stale.
-LOCK_STALE = SQL("""
-UPDATE {threads} t SET t.epoch = :epoch
- WHERE t.tenant = :tenant AND t.thread_id = :thread_id
-   AND (t.expires_at <= UTC_TIMESTAMP(6) OR {SAVED_AT} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND)
-""")
-
-#: Undo the batch, with error 3141, if the statement before locked no thread.
-GUARD_LOCKED = SQL("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
-
-#: Remove the checkpoints of a locked thread that are to be counted; those that were deleted, and are needed, stay.
-DELETE_VISIBLE = SQL("DELETE FROM {checkpoints} WHERE tenant = :tenant AND thread_id = :thread_id AND hidden = 0")
-
 #: A page of the ids of threads that have rows in {table}. Relies on the tables' keys that begin with thread ids.
 IDS_IN = Select(
     """

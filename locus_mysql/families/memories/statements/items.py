@@ -84,11 +84,6 @@ RECORD_VERSION = record_outcome(
 #: Deletes items that have not expired.
 DELETE = SQL("DELETE i FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (:keys) AND {LIVE_ITEM}")
 
-DELETE_EXPIRED = SQL("""
-DELETE i FROM {items} i
- WHERE (i.tenant, i.path, i.item_key) IN (:keys) AND i.expires_at <= UTC_TIMESTAMP(6)
-""")
-
 #: Deletes the items of a namespace that have not expired.
 CLEAR_LIVE = SQL("DELETE i FROM {items} i WHERE i.tenant = :tenant AND i.path = :path AND {LIVE_ITEM}")
 
@@ -150,14 +145,6 @@ class SeenRow(NamedTuple):
     updated_at: str
 
 
-class ExpiredRow(NamedTuple):
-    """An expired item."""
-
-    tenant: str
-    path: bytes
-    key: bytes
-
-
 class ItemRow(NamedTuple):
     """An item as it is stored. Times are in UTC."""
 
@@ -204,18 +191,6 @@ class NumberRow(NamedTuple):
 
     items: int
 
-
-#: Expired items. Relies on the index expiry.
-EXPIRED = Select(
-    """
-SELECT i.tenant, i.path, i.item_key
-  FROM {items} i
- WHERE i.expires_at <= UTC_TIMESTAMP(6){of_tenant}
- ORDER BY i.expires_at
- LIMIT :limit
-""",
-    ExpiredRow,
-)
 
 #: Items by their keys, in any order.
 GET = Select(

@@ -61,14 +61,9 @@ ITEMS = """(
 _DEFINITIONS = {"transcripts": TRANSCRIPTS, "items": ITEMS}
 
 
-def _escaped(column: str) -> str:
-    return f"REPLACE(REPLACE(t.{column}, '~', '~0'), '/', '~1')"
-
-
 #: Pieces by name. ``{KEY}`` selects a transcript ``t`` by its key, ``{GROUP}`` the transcript and all its parts.
 #: ``{LIVE_TRANSCRIPT}``: it has not expired. ``{OF_TRANSCRIPT}`` joins items ``i`` to it. ``{US_SINCE_1970}`` is the
-#: server's clock in microseconds. ``{THREAD_ID}`` is the id of a transcript as a thread: its key as the segments of a
-#: path, with ``~`` and ``/`` escaped as in JSON Pointer (RFC 6901); without a part if the transcript has none.
+#: server's clock in microseconds.
 PIECES = {
     "US_SINCE_1970": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
     "KEY": "{GROUP} AND t.part = :part",
@@ -80,11 +75,6 @@ PIECES = {
         "t.kind, t.collection, t.name, t.part, t.revision, t.tag, t.scope, t.items, t.size_bytes, t.last_seq,"
         " t.created_at, t.expires_at, t.seal, t.sid"
     ),
-    "THREAD_ID": (
-        "CONVERT(CONCAT_WS('/', t.kind, {ESCAPED_COLLECTION}, {ESCAPED_NAME}, IF(t.part = _binary'', NULL,"
-        " {ESCAPED_PART})) USING utf8mb4)"
-    ),
-    **{f"ESCAPED_{name.upper()}": _escaped(name) for name in ("collection", "name", "part")},
 }
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ....dialect import Statement
 from ....dialect.dialect import Dialect
-from ....dialect.sql import SQL, Select
+from ....dialect.sql import SQL
 from ....records.ledger import record_outcome
 from .tables import RowKey
 
@@ -178,24 +178,6 @@ UPDATE {transcripts} t
 
 #: Delete a transcript ({KEY}), or one with all its parts ({GROUP}), with their items.
 DELETE = SQL("DELETE t, i FROM {transcripts} t LEFT JOIN {items} i ON {OF_TRANSCRIPT} WHERE {which}")
-
-#: Transcripts of all tenants that have expired. Relies on the index expiry.
-EXPIRED = Select(
-    """
-SELECT t.tenant, t.kind, t.collection, t.name, t.part
-  FROM {transcripts} t
- WHERE t.expires_at <= UTC_TIMESTAMP(6)
- ORDER BY t.expires_at
- LIMIT :limit
-""",
-    RowKey,
-)
-
-#: Some transcripts of a tenant, in the order of the primary key.
-OF_TENANT = Select(
-    "SELECT t.tenant, t.kind, t.collection, t.name, t.part FROM {transcripts} t WHERE t.tenant = :tenant LIMIT :limit",
-    RowKey,
-)
 
 #: Record the token of a write whose outcome is the transcript's new revision.
 RECORD_REVISION = record_outcome("MAX(t.revision)", "{transcripts} t WHERE {KEY}")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.inspection import CreatedRow, ExpiredCount
 from ....dialect.sql import Select
 
 
@@ -22,22 +20,6 @@ class InspectedSession(NamedTuple):
     task_version: int | None
     task: bytes | None
 
-
-class Usage(NamedTuple):
-    """The number of sessions, and their bytes."""
-
-    sessions: int
-    size_bytes: Decimal | int
-
-
-#: A tenant's sessions, and their bytes; these include expired variables that were not swept yet.
-COUNT = Select(
-    "SELECT COUNT(*), COALESCE(SUM(s.size_bytes), 0) FROM {sessions} s WHERE s.tenant = :tenant AND {LIVE_SESSION}",
-    Usage,
-)
-
-#: Counts all tenants, as `vacuum` removes the expired sessions of all tenants. Relies on the index expiry.
-COUNT_EXPIRED = Select("SELECT COUNT(*) FROM {sessions} s WHERE s.expires_at <= UTC_TIMESTAMP(6)", ExpiredCount)
 
 #: Sessions after an id, in the order of the primary key; each with its task state, unless that is large.
 SESSIONS = Select(
@@ -61,20 +43,4 @@ SELECT s.session_id, s.created_at, s.stamp, s.expires_at, s.variables, s.size_by
  WHERE {KEY} AND {LIVE_SESSION}
 """,
     InspectedSession,
-)
-
-#: The sessions created on each of the last 30 days, among the first ``limit`` in the order of their ids; and a row
-#: without a day with the number of these.
-CREATED = Select(
-    """
-WITH first AS (
-  SELECT s.created_at FROM {sessions} s WHERE s.tenant = :tenant AND {LIVE_SESSION} LIMIT :limit
-)
-(SELECT CAST(DATE(created_at) AS CHAR) AS day, COUNT(*) AS items FROM first
-  WHERE created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY
-  GROUP BY day)
-UNION ALL
-(SELECT NULL, COUNT(*) FROM first)
-""",
-    CreatedRow,
 )

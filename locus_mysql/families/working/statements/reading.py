@@ -64,22 +64,6 @@ class CheckpointRow(NamedTuple):
     checksum: int
 
 
-class ExpiredRow(NamedTuple):
-    """An expired session."""
-
-    tenant: str
-    session_id: str
-    sid: bytes
-
-
-class TenantSession(NamedTuple):
-    """A session of a tenant."""
-
-    session_id: str
-    sid: bytes
-    expired: int
-
-
 #: A session and the server's time: one row, also if there is no session.
 HEAD = Select(
     """
@@ -144,26 +128,4 @@ SELECT e.kind, e.name, e.value, e.size_bytes, e.version, 0, {ENTRY_EXPIRES}
  WHERE {KEY}
 """,
     EntryRow,
-)
-
-#: Expired sessions of all tenants. Relies on the index expiry.
-EXPIRED = Select(
-    """
-SELECT s.tenant, s.session_id, s.sid FROM {sessions} s
- WHERE s.expires_at <= UTC_TIMESTAMP(6)
- ORDER BY s.expires_at
- LIMIT :limit
-""",
-    ExpiredRow,
-)
-
-#: A page of a tenant's sessions, expired ones too, in the order of the primary key.
-OF_TENANT = Select(
-    """
-SELECT s.session_id, s.sid, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE) FROM {sessions} s
- WHERE s.tenant = :tenant AND s.session_id > :after
- ORDER BY s.session_id
- LIMIT :limit
-""",
-    TenantSession,
 )

@@ -83,7 +83,6 @@ END_EXPIRED = SQL("""
 DELETE FROM {sessions}
  WHERE tenant = :tenant AND session_id = :session_id AND sid = :sid AND expires_at <= UTC_TIMESTAMP(6)
 """)
-END_KNOWN = SQL("DELETE FROM {sessions} WHERE tenant = :tenant AND session_id = :session_id AND sid = :sid")
 
 #: Record the tokens of commands with their outcomes; see `record`. Undoes the batch, with error 3141, if the statement
 #: before it changed no session: it has another stamp by now, or something has expired. ROW_COUNT() is -1 after a lost
@@ -93,9 +92,6 @@ INSERT INTO {ledger} (tenant, token, outcome, recorded_at)
 VALUES (:tenant, :token, :outcome + JSON_LENGTH(IF(ROW_COUNT() > 0, '[]', '')), UTC_TIMESTAMP(6)){more}
 """)
 RECORD_OTHERS = ", [rows: (:tenant, :token, :outcome, UTC_TIMESTAMP(6))]"
-
-#: Undo the batch if the statement before found no session.
-GUARD = SQL("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
 
 PUT = SQL(
     """

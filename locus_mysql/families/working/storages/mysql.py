@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Coroutine, Generator, Iterable
@@ -13,14 +12,15 @@ from typing import Any, TypeVar, Unpack, cast
 from pydantic import SecretStr
 
 from ....config import Keywords, MySQLConfig
-from ....dialect.sql import SQL, Select
+from ....dialect.sql import Select
 from ....dialect.statement import Param, Query, Statement
 from ....drivers.registry import find_driver
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, fetch, one_in
-from ....engine.retry import next_page
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, one_in
 from ....errors import CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
+from ....records.maintenance import Maintenance
+from ....records.tables import Row
 from ....runtime.database import Database, share
 from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
@@ -32,6 +32,7 @@ from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
 from ..statements.writing import Outcome, Use, in_portions, sql_time
 from ..stored import Seals
+from ..tables import tables
 from .fair_lock import SessionLocks
 from .interface import TwoSided
 from .optimistic import (
@@ -55,9 +56,6 @@ HOUSEKEEPING_EVERY = 64
 #: Maximum number of sessions that housekeeping removes.
 HOUSEKEEPING_SESSIONS = 16
 
-#: The number of a forgotten tenant's sessions that one query finds. Each is removed in a transaction of its own.
-SESSIONS_AT_ONCE = 500
-
 _FIELDS = tuple(one.name for one in fields(Head))
 
 
@@ -74,6 +72,10 @@ class WorkingOperations(OptimisticOperations):
         self.sql = working_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self.sealing = Sealing(config.encryption, self.schema.family)
+        self._owners = Maintenance(tables(config.table_prefix), removed=self._forget)
+
+    def _forget(self, session: Row) -> None:
+        self.known.take(calls.Address(session["tenant"], session["session_id"]))
 
     def execute(self, call: calls.Call) -> Operation[calls.Reply]:
         """Execute a call; see `OptimisticOperations.execute`."""
@@ -87,17 +89,7 @@ class WorkingOperations(OptimisticOperations):
         Args:
             limit: The maximum number of sessions to remove.
         """
-        removed = 0
-        for found in (yield from fetch(reading.EXPIRED(self.sql, limit=limit))):
-            key = SessionKey(found.tenant, found.session_id)
-            with contextlib.suppress(Outdated):  # another process removed it, or began it again
-                yield self._removal(writing.END_EXPIRED, key, found.sid)
-                removed += 1
-        return removed
-
-    def _removal(self, end: SQL, key: SessionKey, sid: bytes) -> Batch:
-        guard, parts = writing.GUARD(self.sql), writing.remove(self.sql, key, sid)
-        return Batch((end(self.sql, key, sid=sid), guard, *parts))
+        return (yield from self._owners.remove_expired(limit))
 
     def forget_tenant(self, tenant: str) -> Operation[int]:
         """Remove all sessions of a tenant, each whole; returns their number, without expired ones.
@@ -105,18 +97,7 @@ class WorkingOperations(OptimisticOperations):
         Args:
             tenant: The tenant.
         """
-        removed, last = 0, ""
-        while True:
-            page = yield from fetch(reading.OF_TENANT(self.sql, tenant=tenant, after=last, limit=SESSIONS_AT_ONCE))
-            for found in page:
-                key = SessionKey(tenant, found.session_id)
-                self.known.take(calls.Address(*key))
-                with contextlib.suppress(Outdated):  # another process, or a batch whose answer was lost, removed it
-                    yield self._removal(writing.END_KNOWN, key, found.sid)
-                removed += not found.expired
-            if len(page) < SESSIONS_AT_ONCE:
-                return removed
-            last = next_page(last, page[-1].session_id)
+        return (yield from self._owners.forget(tenant)).owners
 
     def pause(self, seconds: float) -> Operation[None]:
         """See `OptimisticOperations`."""

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
+from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.families.memories import maintenance, writing
-from locus_mysql.families.memories.maintenance import MemoryMaintenance
+from locus_mysql.families.memories.family import MEMORIES
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
 from locus_mysql.records import ledger
@@ -34,12 +34,20 @@ async def carry_out(store: Any, operation: Any) -> list[int]:
 
 async def waste(store: Any) -> list[int]:
     """Count the waste: expired items, items without a row, marks of removed embeddings, and tokens."""
-    return await carry_out(store, MemoryMaintenance(store.store.config).waste())
+    config = store.store.config
+    return await carry_out(store, MEMORIES.maintenance(config).waste(config.tenant))
 
 
-async def vacuum(store: Any, **options: Any) -> list[int]:
+async def vacuum(store: Any) -> list[int]:
     """Vacuum, and return the same counts for the removed rows."""
-    return await carry_out(store, MemoryMaintenance(store.store.config).vacuum(**options))
+    config = store.store.config
+    return await carry_out(store, MEMORIES.maintenance(config).vacuum(config.tenant))
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep no marks of removed embeddings for caches."""
+    monkeypatch.setattr(maintenance, "REMOVED_KEPT_US", -1_000_000)
 
 
 @pytest.fixture
@@ -50,7 +58,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_vacuum_removes_expired_and_orphaned_rows_and_nothing_else(
-    small: None, memories: Any, make_memories: Make, sql: Callable[..., Any]
+    small: None, memories: Any, make_memories: Make, sql: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_memories(dims=3, tenant="acme")
     for store in (memories, other):
@@ -65,7 +73,8 @@ async def test_vacuum_removes_expired_and_orphaned_rows_and_nothing_else(
     sql("DELETE FROM locus_memory_vectors WHERE item_key = 'k11' AND tenant = 'default'")
     sql("UPDATE locus_memory_ledger SET recorded_at = recorded_at - INTERVAL 1 DAY")
     assert await waste(memories) == [7, 10, 5, 3]
-    expired, loose, removed, tokens = await vacuum(memories, removed_kept_us=-1_000_000)
+    monkeypatch.setattr(maintenance, "REMOVED_KEPT_US", -1_000_000)
+    expired, loose, removed, tokens = await vacuum(memories)
     assert (expired, loose, tokens) == (7, 10, 6)
     assert removed >= 5 + 7 + 9  # nothing is left of the embedding that was deleted by hand
     assert await vacuum(memories) == NOTHING
@@ -79,50 +88,19 @@ async def test_vacuum_removes_expired_and_orphaned_rows_and_nothing_else(
     assert len(await other.search(embedding=[1, 2, 3], limit=100)) == 16
 
 
-async def test_a_cache_is_right_after_a_vacuum(memories: Any, make_memories: Make, sql: Callable[..., Any]) -> None:
+async def test_a_cache_is_right_after_a_vacuum(
+    at_once: None, memories: Any, make_memories: Make, sql: Callable[..., Any]
+) -> None:
     reader = make_memories(dims=3)
     await memories.put_batch([Put(HERE, f"k{n}", n, embedding=[n + 1, 2, 3]) for n in range(5)])
     assert len(await reader.search(embedding=[1, 2, 3], exact=True)) == 5
     await memories.delete(HERE, "k0")
     sql("DELETE FROM locus_memory_items WHERE item_key = 'k1'")
-    await vacuum(memories, removed_kept_us=-1_000_000)
+    await vacuum(memories)
     await memories.put(HERE, "k0", "again", embedding=[0, 0, 1])
     found = await reader.search(embedding=[0, 0, 1])
     assert [hit.item.key for hit in found[:1]] == ["k0"]
     assert {hit.item.key for hit in found} == {"k0", "k2", "k3", "k4"}
-
-
-def test_the_commands_report_items_besides_checkpoints(
-    make_config: MakeConfig, run_sql: Callable[..., Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    config: MySQLConfig = make_config(driver="pymysql")
-    dsn = ["--dsn", dsn_of(config)]
-    with SyncMemoryStore(config, dims=2) as store, SyncCheckpointStore(config) as checkpoints:
-        store.put(HERE, "k", 1, embedding=[1, 2])
-        store.put(HERE, "l", 1, embedding=[1, 2], ttl_s=900)
-        assert cli.main(["health", *dsn]) == 0
-        output = capsys.readouterr().out
-        assert "threads" not in output
-        assert "items    2 of tenant 'default', family memories\n" in output
-        assert (
-            "vacuum   removes now, or within an hour: 0 expired items, embeddings of 0 deleted items, 0 notes to "
-            "caches about removed embeddings and 2 records of recent writes\n" in output
-        )
-        run_sql(f"UPDATE {config.database}.locus_memory_items SET expires_at = '2000-01-01' WHERE item_key = 'l'")
-        assert cli.main(["vacuum", "--family", "memories", *dsn]) == 0
-        assert capsys.readouterr().out == (
-            "Removed 1 expired item, embeddings of 0 deleted items, 0 notes to caches about removed embeddings and "
-            "0 records of recent writes of memories.\n"
-        )
-        checkpoints.save("t", {})
-        assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
-        assert capsys.readouterr().out.startswith("Removed 0 checkpoints of dicts.\nRemoved 0 expired items, ")
-        assert cli.main(["health", "--family", "dicts", *dsn]) == 0
-        assert "items" not in capsys.readouterr().out
-        assert store.count() == 1
-    with pytest.raises(SystemExit):
-        cli.main(["vacuum", *dsn])
-    assert "required: --older-than-days" in capsys.readouterr().err
 
 
 class Scope(BaseModel):

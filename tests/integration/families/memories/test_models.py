@@ -11,7 +11,7 @@ import pytest
 from locus_mysql import Encryption, SyncMemoryStore
 from locus_mysql.cli.main import main
 from locus_mysql.families.memories.base import embed_page
-from locus_mysql.families.memories.maintenance import MemoryMaintenance
+from locus_mysql.families.memories.family import MEMORIES
 from locus_mysql.memory import Put
 
 from ....either_side import AnyStore
@@ -206,10 +206,10 @@ async def test_health_counts_the_embeddings_of_each_model(make_memories: Make) -
         store = make_memories(embed=Model("old", 0), **options)
         await store.put_batch([Put(HERE, str(n), "x") for n in range(3)])
         operation = store.store.database.asynchronous.run
-        maintenance = MemoryMaintenance(store.store.config)
-        assert [str(one) for one in await operation(maintenance.stored())] == ["3 items"]
+        maintenance, tenant = MEMORIES.maintenance(store.store.config), options["tenant"]
+        assert [str(one) for one in await operation(maintenance.stored(tenant))] == ["3 items"]
         await make_memories(**options).put(HERE, "given", 1, embedding=[1, 1, 1])
-        items, old, unnamed = [str(one) for one in await operation(maintenance.stored())]
+        items, old, unnamed = [str(one) for one in await operation(maintenance.stored(tenant))]
         assert (items, unnamed) == ("4 items", "1 embedding of an unnamed model")
         assert old.startswith("3 embeddings of model ")
 

@@ -42,7 +42,6 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("", "base"): (saving.WITH_BASE["base"], ""),
     **{("LOAD_ALL", name): (loading.OF_NEWEST[name], loading.OF_NAMED[name]) for name in loading.OF_NAMED},
     ("", "rows"): (removing.ALL_HOLLOW["rows"], removing.HOLLOW_AND_ABOVE["rows"]),
-    ("EXPIRED", "of_tenant"): ("", removing.OF_TENANT),
     ("FIND_BY_METADATA", "after"): ("", queries.AFTER_CHECKPOINT),
     ("LOAD_BY_METADATA", "after"): ("", queries.AFTER_CHECKPOINT),
     ("LOAD_NEWEST_OF_EACH", "after"): ("", queries.AFTER_THREAD),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from locus_mysql.families.transcripts.statements import inspection, reading, writing
+from locus_mysql.families.transcripts.statements import reading, writing
 from locus_mysql.families.transcripts.statements.tables import transcript_dialect
 
 PACKAGE = "locus_mysql.families.transcripts"
@@ -35,13 +35,4 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("LOCK", "expiry"): (writing.NEVER, writing.AFTER),
     ("LOCK", "later"): (writing.REPLACED, writing.LATEST),
     ("", "which"): ("{KEY}", "{GROUP}"),
-    ("THREADS", "conditions"): (
-        "",
-        inspection.MATCHING
-        + inspection.LARGE
-        + inspection.SAVED_AFTER
-        + inspection.SAVED_BEFORE
-        + inspection.AFTER_KEY,
-    ),
-    ("MARKERS", "which"): ("FALSE", "{ONE_OF}"),
 }

@@ -116,6 +116,22 @@ def test_openais_messages_are_recognised_their_arguments_being_text() -> None:
     assert (old.call_id, old.name, old.arguments, old.result) == (None, "old", "{broken", "done")
 
 
+def test_calls_and_outputs_among_openais_items_are_joined() -> None:
+    found = messages_of(
+        {
+            "messages": [
+                {"role": "user", "content": "Add."},
+                {"type": "function_call", "id": "fc", "call_id": "c", "name": "add", "arguments": '{"a": 1}'},
+                {"type": "function_call_output", "call_id": "c", "output": "3"},
+            ]
+        }
+    )
+    (call,) = found[1].tool_calls
+    assert [one.role for one in found] == ["user", "assistant", "tool"]
+    assert (call.call_id, call.name, call.arguments, call.result) == ("c", "add", {"a": 1}, "3")
+    assert shown_with_calls(found) == {2}
+
+
 def test_anthropics_blocks_are_calls_and_results() -> None:
     found = messages_of(
         {

@@ -6,11 +6,14 @@ import hashlib
 
 import pytest
 
+from locus_mysql.families.inspection.owners import Naming
 from locus_mysql.families.transcripts.coding import DICTIONARY
-from locus_mysql.families.transcripts.inspection import key_of_thread, thread_id_of
 from locus_mysql.families.transcripts.records import TranscriptKey
+from locus_mysql.families.transcripts.tables import tables
 
 KEY = TranscriptKey("test", "project", "session")
+
+NAMING = Naming(tables("locus_"))
 
 
 def test_the_dictionary_of_the_compressed_format_is_what_stored_items_were_compressed_with() -> None:
@@ -22,14 +25,14 @@ def test_the_dictionary_of_the_compressed_format_is_what_stored_items_were_compr
     [
         (KEY, "test/project/session"),
         (KEY._replace(collection="", part="sub/agent"), "test//session/sub~1agent"),
-        (KEY._replace(name="~1/~0"), "test/project/~01~1~00"),
+        (KEY._replace(name="~1/~0\0"), "test/project/~01~1~00~2"),
     ],
 )
 def test_the_id_of_a_thread_names_one_transcript(key: TranscriptKey, thread_id: str) -> None:
-    assert thread_id_of(key) == thread_id
-    assert key_of_thread(thread_id) == key
+    assert NAMING.id_of(dict(zip(NAMING.columns, (one.encode() for one in key), strict=True))) == thread_id
+    assert NAMING.key_of(thread_id) == tuple(one.encode() for one in key)
 
 
-@pytest.mark.parametrize("thread_id", ["", "a", "a/b", "a/b/", "/b/c", "a/b/c/d/e"])
+@pytest.mark.parametrize("thread_id", ["", "a", "a/b", "a/b/c/d/e"])
 def test_another_id_names_no_transcript(thread_id: str) -> None:
-    assert key_of_thread(thread_id) is None
+    assert NAMING.key_of(thread_id) is None

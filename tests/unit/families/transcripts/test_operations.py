@@ -9,6 +9,7 @@ import pytest
 
 from locus_mysql import MySQLConfig
 from locus_mysql.drivers.interface import Result
+from locus_mysql.engine.operation import Outdated
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
@@ -58,8 +59,9 @@ def test_a_wrong_argument_is_named(operations: Any, call: Callable[[Any], Driven
 def test_a_sweep_does_not_count_what_others_wrote_meanwhile(operations: Any) -> None:
     sweep = operations.sweep()
     next(sweep)
-    sweep.send([Result(rows=(("default", b"kind", b"", b"one", b""), ("default", b"kind", b"", b"two", b"")))])
-    sweep.send([Result(affected=3)])
+    found = tuple(("default", b"kind", b"", name, b"", bytes(16), "", 0) for name in (b"one", b"two"))
+    sweep.send([Result(rows=found)])
+    sweep.send([Result(affected=1), Result(), Result(affected=2)])
     with pytest.raises(StopIteration) as done:
-        sweep.send([Result(affected=0)])
+        sweep.throw(Outdated("written to"))
     assert done.value.value == 1

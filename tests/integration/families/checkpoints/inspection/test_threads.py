@@ -11,7 +11,7 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 
 from locus_mysql import CheckpointStore, MySQLBackend, MySQLCheckpointer
-from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound
+from locus_mysql.errors import CorruptCheckpoint, NotFound
 from locus_mysql.families.inspection.records import CheckpointRow
 from locus_mysql.families.inspection.turns import first_saved
 from locus_mysql.inspection import Inspector
@@ -163,34 +163,6 @@ async def test_current_states_are_threads_too(make_config: MakeConfig, inspector
     view = await inspector.state("current", "t")
     assert view is not None
     assert view.state == {"n": 2}
-
-
-async def test_every_write_to_a_thread_changes_its_marker(store: CheckpointStore, inspector: Inspector) -> None:
-    await store.save("t", {"n": 1}, "a")
-    await store.save("other", {"n": 1})
-    seen = []
-    watched: Any = [("dicts", "t"), ("dicts", "other"), ("dicts", "nobody"), ("agents", "t"), ("dicts", "t")]
-
-    async def markers() -> Any:
-        found = await inspector.changed(watched)
-        assert found.keys() <= {("dicts", "t"), ("dicts", "other")}
-        seen.append(found.get(("dicts", "t")))
-        return found
-
-    before = await markers()
-    assert await inspector.changed(watched) == before
-    await store.save("t", {"n": 2}, "b")
-    after = await markers()
-    await store.delete("t", "a")
-    await markers()
-    await store.delete("t")
-    await markers()
-    assert len(set(seen)) == 4
-    assert seen[-1] is None
-    assert after[("dicts", "other")] == before[("dicts", "other")]
-    assert await inspector.changed([]) == {}
-    with pytest.raises(InvalidInput, match="surrogate"):
-        await inspector.changed([("dicts", "\ud800")])
 
 
 async def test_all_viewers_cost_one_round_trip(store: CheckpointStore, inspector: Inspector) -> None:

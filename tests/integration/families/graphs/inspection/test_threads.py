@@ -19,7 +19,6 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.errors import InvalidInput
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
 from locus_mysql.families.graphs.payload import seal, stored_thread, write_identity
@@ -232,33 +231,6 @@ async def test_removed_checkpoints_are_neither_listed_nor_shown_as_parents(
         assert await inspector.state("graphs", "p", "2") is None
 
 
-async def test_pages_hold_every_thread_once_newest_first(config: MySQLConfig, inspector: Inspector) -> None:
-    async with MySQLCheckpointSaver(config) as plain:
-        for number in range(23):
-            await plain.put(
-                thread_id=f"t{number:02}", checkpoint_id="1", checkpoint_data={}, metadata={"n": number % 2}
-            )
-    found, cursor = [], None
-    while True:
-        page = await inspector.threads("graphs", limit=5, cursor=cursor)
-        found += [row.thread_id for row in page.items]
-        cursor = page.cursor
-        if cursor is None:
-            break
-    assert found == [f"t{number:02}" for number in reversed(range(23))]
-    odd = await inspector.threads("graphs", limit=8, metadata=("n", 1))
-    more = await inspector.threads("graphs", limit=8, metadata=("n", 1), cursor=odd.cursor)
-    assert [row.thread_id for row in (*odd.items, *more.items)] == [f"t{number:02}" for number in range(21, 0, -2)]
-    assert [row.thread_id for row in (await inspector.threads("graphs", pattern="t1?", limit=3)).items] == [
-        "t19",
-        "t18",
-        "t17",
-    ]
-    assert (await inspector.threads("graphs", min_bytes=10**9)).items == []
-    with pytest.raises(InvalidInput, match="cursor"):
-        await inspector.threads("graphs", cursor="nonsense")
-
-
 async def test_a_pattern_that_no_index_serves_is_searched_step_by_step(
     config: MySQLConfig, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,28 +248,6 @@ async def test_a_pattern_that_no_index_serves_is_searched_step_by_step(
             break
     assert found == ["t15", "t05"]
     assert sizes == [0, 1, 0, 1, 0]
-
-
-async def test_threads_are_filtered_by_when_they_were_saved(
-    config: MySQLConfig, inspector: Inspector, run_sql: RunSql
-) -> None:
-    async with MySQLCheckpointSaver(config) as plain:
-        for name in ("old", "new"):
-            await plain.put(thread_id=name, checkpoint_id="1", checkpoint_data={})
-    for table in ("locus_graph_threads", "locus_graph_checkpoints"):
-        run_sql(
-            f"UPDATE {config.database}.{table} SET created_at = created_at - INTERVAL 9 DAY WHERE thread_id = 'old'"
-        )
-    run_sql(
-        f"UPDATE {config.database}.locus_graph_threads SET updated_at = updated_at - INTERVAL 9 DAY "
-        "WHERE thread_id = 'old'"
-    )
-    week_ago = datetime.now(UTC) - timedelta(days=7)
-    (new,) = (await inspector.threads("graphs", saved_after=week_ago)).items
-    (old,) = (await inspector.threads("graphs", saved_before=week_ago)).items
-    assert (new.thread_id, old.thread_id) == ("new", "old")
-    statistics = await inspector.statistics("graphs")
-    assert [(day.threads, day.checkpoints) for day in statistics.days] == [(1, 1), (1, 1)]
 
 
 async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, run_sql: RunSql) -> None:
@@ -374,19 +324,6 @@ async def test_numbers_of_a_conversation_are_listed_by_turn(saver: AsyncMySQLSav
     await talk(saver, "a", *map(str, range(12)))
     turns = await inspector.states("graphs", "a", 30)
     assert [turn.iterations for turn in turns] == list(range(5, 35))
-
-
-async def test_another_tenant_sees_nothing(saver: AsyncMySQLSaver, config: MySQLConfig) -> None:
-    await talk(saver, "t", "Hi")
-    async with Inspector(config.model_copy(update={"tenant": "other"})) as other:
-        assert (await other.threads("graphs")).items == []
-        assert await other.thread("graphs", "t") is None
-        assert list((await other.history("graphs", "t")).items) == []
-        assert await other.state("graphs", "t") is None
-        assert await other.search("Hi", family="graphs") == []
-        assert await other.by_metadata("step", 1, family="graphs") == []
-        assert (await other.statistics("graphs")).checkpoints == 0
-        assert await other.changed([("graphs", "t")]) == {}
 
 
 async def test_code_named_in_stored_data_is_never_imported(

@@ -1,0 +1,604 @@
+"""The upkeep of any family, derived from its `Tables`: `Maintenance`. Generators that do no I/O.
+
+It counts what is stored and what is no longer needed, lists tenants, and removes owners: expired ones, those that
+nobody wrote to for some days, one, those whose names match, and all of a tenant. An owner and its parts are removed in
+one transaction, which records a token, so that a repeated or late packet removes nothing else. A family adds what is
+special about it as an `Upkeep`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from ..dialect import Query, Statement
+from ..dialect.sql import SQL, Select
+from ..dialect.template import like
+from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ..engine.retry import Backoff
+from ..runtime.arguments import check_days
+from ..runtime.counting import counted
+from . import ledger
+from .row_statements import REMOVE, RowStatements, after_row
+from .tables import Part, Row, Table, Tables
+
+#: Owners that one query finds.
+AT_ONCE = 500
+
+#: Rows of a tenant that one statement counts.
+COUNTED_ROWS = 10_000
+
+#: Owners of one transaction that one statement names.
+NAMED_AT_ONCE = 100
+
+
+class Count(NamedTuple):
+    """A number of stored or removed items.
+
+    Args:
+        number: How many.
+        phrase: Their description, with the noun in the singular and in braces: ``{record} of recent writes``.
+    """
+
+    number: int
+    phrase: str
+
+    def __str__(self) -> str:
+        return re.sub(r"\{(.*)\}", lambda noun: counted(self.number, noun[1]), self.phrase)
+
+    @property
+    def noun(self) -> str:
+        """The noun of the phrase, in the plural."""
+        return counted(0, re.sub(r".*\{(.*)\}.*", r"\1", self.phrase)).removeprefix("0 ")
+
+
+#: The counts of an operation, in the order in which commands print them.
+Counts: TypeAlias = tuple[Count, ...]
+
+
+def in_words(counts: Sequence[Count]) -> str:
+    """Return counts as an enumeration: ``1 expired item, 2 locks and 3 records of recent writes``."""
+    *others, last = map(str, counts)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+class Number(NamedTuple):
+    """A number of rows."""
+
+    number: int
+
+
+class TenantRow(NamedTuple):
+    """The name of a tenant."""
+
+    tenant: str
+
+
+class UsageRow(NamedTuple):
+    """The number of a tenant's owners, of a bounded number, and the time of the last write among them."""
+
+    number: int
+    written_at: datetime | str | None
+
+
+class Usage(NamedTuple):
+    """What a tenant has in the tables of a family.
+
+    Args:
+        rows: The number of rows of owners and parts; of each table at most `COUNTED_ROWS`.
+        rows_of: The same by table.
+        more: Whether a table has more.
+        written_at: The time of the last write, in UTC; None if the tables do not tell.
+    """
+
+    rows: int
+    rows_of: Mapping[str, int]
+    more: bool
+    written_at: datetime | None
+
+
+class Owned(NamedTuple):
+    """An owner that is to be removed.
+
+    Args:
+        row: Its tenant, its key, and the columns that it has in common with its parts.
+        name: Its name.
+        live: Whether it has not expired.
+    """
+
+    row: Row
+    name: str
+    live: bool
+
+
+class Removed(NamedTuple):
+    """What was removed.
+
+    Args:
+        owners: The number of owners that had not expired.
+        units: The number of parts that the family counts, such as checkpoints.
+    """
+
+    owners: int
+    units: int
+
+
+class Upkeep:
+    """What the upkeep of one family does besides; this class does nothing. Each method is an operation."""
+
+    def stored(self, tenant: str) -> Operation[Counts]:
+        """Count more of what a tenant has stored."""
+        return ()
+        yield
+
+    def waste(self, tenant: str) -> Operation[Counts]:
+        """Count more rows of a tenant that are no longer needed."""
+        return ()
+        yield
+
+    def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
+        """Remove more rows of a tenant that are no longer needed, in short transactions.
+
+        Args:
+            tenant: The tenant.
+            age_us: The age of rows that are removed by age, in microseconds.
+        """
+        return ()
+        yield
+
+    def forget(self, tenant: str) -> Operation[None]:
+        """Remove what a tenant has left behind after its owners were removed."""
+        return
+        yield
+
+
+# The pieces: {LIVE} of `RowStatements`, {EXPIRED}, {UNUSED}: nobody holds the owner at present, {WRITTEN}: the time of
+# the last write, {IDENTITY}: what is read of an owner, {NAME}: its name, {UNCHANGED}: it is the one that was read.
+
+COUNT_LIVE = SQL("SELECT COUNT(*){TOTALS} FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE}")
+
+#: Relies on the index of the time of expiry.
+COUNT_EXPIRED = Select("SELECT COUNT(*) FROM {TABLE} o WHERE o.tenant = :tenant AND {EXPIRED}", Number)
+
+#: Owners that expired, of all tenants or of one. Relies on the index of the time of expiry.
+FIND_EXPIRED = SQL("""
+SELECT o.tenant, {IDENTITY}, '', 0
+  FROM {TABLE} o
+ WHERE {EXPIRED} AND {UNUSED}{OF_TENANT}
+ ORDER BY o.{EXPIRES}
+ LIMIT :limit
+""")
+OF_TENANT = " AND o.tenant = :tenant"
+
+#: Owners that nobody wrote to for some time. Relies on the index {RECENT}, by whose column they are not younger.
+_IDLE = """
+  FROM {TABLE} o
+ WHERE o.tenant = :tenant AND o.{RECENT} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND AND {IDLE} AND {UNUSED}"""
+FIND_IDLE = SQL(f"SELECT o.tenant, {{IDENTITY}}, '', 0{_IDLE} LIMIT :limit")
+COUNT_IDLE = Select(f"SELECT COUNT(*){_IDLE}", Number)
+
+#: Owners along the primary key, also expired ones.
+FIND_NAMED = SQL("""
+SELECT o.tenant, {IDENTITY}, {NAME}, {LIVE}
+  FROM {TABLE} o
+ WHERE o.tenant = :tenant{SELECTED}{AFTER}
+ ORDER BY {KEY}
+ LIMIT :limit
+""")
+
+REMOVE_OWNERS = SQL("DELETE o FROM {TABLE} o WHERE (o.tenant, {KEY}) IN (:keys){UNCHANGED}{CONDITION}")
+
+#: Undoes the batch, with error 3141, unless the statement before it removed an owner.
+GUARD = SQL("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
+
+#: Records the token of a removal whose outcome is the number of parts that it is about to remove.
+RECORD_COUNTED = SQL("""
+INSERT INTO {LEDGER} (tenant, token, outcome, recorded_at)
+SELECT :tenant, :token, COUNT(*), UTC_TIMESTAMP(6)
+  FROM {TABLE}
+ WHERE (tenant, {PLAIN_LINK}) IN (:links) AND {COUNTED}
+""")
+
+#: The owners that parts name, each with whether it does not exist. Only damage or a stopped import leaves such parts.
+FIND_ORPHANED = SQL("""
+SELECT p.*, o.tenant IS NULL
+  FROM (SELECT DISTINCT {LINK} FROM {TABLE} o
+         WHERE o.tenant = :tenant{SELECTED}{AFTER}
+         ORDER BY {LINK} LIMIT :limit) AS p
+  LEFT JOIN {OWNERS} o ON o.tenant = :tenant AND {SAME_KEY}
+""")
+
+#: Removes such parts. The locking read waits for a writer that is creating the owner.
+REMOVE_ORPHANED = SQL("""
+DELETE FROM {TABLE}
+ WHERE (tenant, {PLAIN_LINK}) IN (:links)
+   AND NOT EXISTS (SELECT 1 FROM {OWNERS} o WHERE (o.tenant, {LINK}) IN (:links) FOR SHARE)
+""")
+
+#: The ids by which parts and owners are linked.
+LINKS = SQL("SELECT DISTINCT {PLAIN_LINK} FROM {TABLE} o WHERE o.tenant = :tenant{AFTER} ORDER BY {LINK} LIMIT :limit")
+OWNERS_LINKS = SQL("SELECT {LINK} FROM {TABLE} o WHERE o.tenant = :tenant LIMIT :limit")
+
+#: The names of tenants after one. Each is one look-up in the primary key.
+TENANTS = Select(
+    """
+WITH RECURSIVE names (tenant, place) AS (
+  (SELECT o.tenant, 1 FROM {TABLE} o WHERE o.tenant > :after ORDER BY o.tenant LIMIT 1)
+  UNION ALL
+  SELECT (SELECT o.tenant FROM {TABLE} o WHERE o.tenant > n.tenant ORDER BY o.tenant LIMIT 1), n.place + 1
+    FROM names n
+   WHERE n.tenant IS NOT NULL AND n.place < :limit
+)
+SELECT tenant FROM names WHERE tenant IS NOT NULL
+""",
+    TenantRow,
+)
+
+#: The number of owners and the last write, of a bounded number of owners: those written last if an index has them so.
+USAGE = Select(
+    """
+SELECT COUNT(*), MAX(o.written_at)
+  FROM (SELECT {WRITTEN} AS written_at FROM {TABLE} o WHERE o.tenant = :tenant{NEWEST_FIRST} LIMIT :limit) AS o
+""",
+    UsageRow,
+)
+PART_USAGE = Select("SELECT COUNT(*) FROM (SELECT 1 FROM {TABLE} o WHERE o.tenant = :tenant LIMIT :limit) AS o", Number)
+
+
+class Maintenance:
+    """Counts, lists and removes what tenants have in the tables of one family.
+
+    Args:
+        tables: The family's tables.
+        upkeep: What is special about the family.
+        removed: Called with each owner that was removed: its tenant, its key and its link.
+    """
+
+    def __init__(
+        self, tables: Tables, upkeep: Upkeep | None = None, removed: Callable[[Row], None] = lambda _: None
+    ) -> None:
+        self.tables = tables
+        self._upkeep = upkeep or Upkeep()
+        self._removed = removed
+        self._sql = RowStatements(tables)
+        owner = tables.owner
+        #: The part whose rows are counted, such as checkpoints.
+        self._unit = next((part for part in tables.parts if part.counted), None)
+        self._columns = ("tenant", *dict.fromkeys((*owner.key, *tables.link)))
+        expires = f"o.{owner.expires} <= UTC_TIMESTAMP(6)" if owner.expires else "FALSE"
+        used = f"(o.{owner.used_until} IS NULL OR o.{owner.used_until} <= UTC_TIMESTAMP(6))"
+        written = owner.written or (f"o.{owner.updated}" if owner.updated else "NULL")
+        self._pieces = {
+            "EXPIRES": owner.expires,
+            "EXPIRED": expires,
+            "UNUSED": used if owner.used_until else "TRUE",
+            "WRITTEN": written,
+            "RECENT": owner.recent,
+            "IDLE": f"{written} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND",
+            "NEWEST_FIRST": f" ORDER BY o.tenant DESC, o.{owner.recent} DESC" if owner.recent else "",
+            "IDENTITY": ", ".join(f"o.{one}" for one in self._columns[1:]),
+            "NAME": self.name,
+            "TOTALS": "".join(f", COALESCE(SUM(o.{column}), 0)" for column, _ in owner.totals),
+        }
+
+    @property
+    def name(self) -> str:
+        """The SQL expression of an owner's name."""
+        return self.tables.owner.name or f"o.{self.tables.owner.key[0]}"
+
+    @property
+    def together(self) -> int:
+        """The number of owners that one transaction removes."""
+        return self.tables.owner.together
+
+    # Counting
+
+    def stored(self, tenant: str) -> Operation[Counts]:
+        """Count what a tenant has stored. The first count is of owners. One round trip, and those of the family."""
+        (found,) = yield Batch.of(self._owners(COUNT_LIVE, tenant=tenant))
+        number, *sums = map(int, cast(Iterable[Any], found.rows[0]))
+        totals = [Count(total, noun) for total, (_, noun) in zip(sums, self.tables.owner.totals, strict=True)]
+        return Count(number, f"{{{self.tables.owner.noun}}}"), *totals, *(yield from self._upkeep.stored(tenant))
+
+    def waste(self, tenant: str, older_than_days: float | None = None) -> Operation[Counts]:
+        """Count rows of a tenant that are no longer needed, or soon will not be. Changes nothing.
+
+        Args:
+            tenant: The tenant.
+            older_than_days: Also count the owners that `vacuum` would remove by this age.
+        """
+        expired = self._owners(COUNT_EXPIRED, tenant=tenant)
+        tokens = ledger.COUNT_OF_TENANT(self._sql.dialect, tenant=tenant)
+        results = yield Batch((expired, tokens), atomic=False)
+        noun = self.tables.owner.noun
+        idle: Counts = ()
+        if older_than_days is not None and self.tables.owner.idles:
+            (found,) = yield from fetch(self._owners(COUNT_IDLE, tenant=tenant, age_us=_age_us(older_than_days)))
+            idle = (Count(found.number, f"{{{noun}}} without a save for that long"),)
+        return (
+            Count(results.rows(expired)[0].number, f"{{expired {noun}}}"),
+            *(yield from self._upkeep.waste(tenant)),
+            *idle,
+            # They identify repeated writes for a quarter of an hour.
+            Count(results.rows(tokens)[0].tokens, "{record} of recent writes"),
+        )
+
+    def tenants(self, after: str = "", limit: int = AT_ONCE) -> Operation[list[str]]:
+        """Return names of tenants with owners, in their order. One round trip, and one look-up for each name.
+
+        Args:
+            after: The last name of the page before.
+            limit: The maximum number of names, up to 500.
+        """
+        return [row.tenant for row in (yield from fetch(self._owners(TENANTS, after=after, limit=limit)))]
+
+    def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
+        """Return what tenants have stored. Reads a bounded number of rows of each, in one round trip."""
+        queries = [
+            (
+                self._owners(USAGE, tenant=one, limit=COUNTED_ROWS + 1),
+                {
+                    role: part(PART_USAGE, self._pieces, tenant=one, limit=COUNTED_ROWS + 1)
+                    for role, part in self._sql.parts.items()
+                },
+            )
+            for one in tenants
+        ]
+        results = yield Batch(tuple(one for own, parts in queries for one in (own, *parts.values())), atomic=False)
+        found = {}
+        for tenant, (own, parts) in zip(tenants, queries, strict=True):
+            usage = results.rows(own)[0]
+            rows_of = {self.tables.owner.role: usage.number}
+            rows_of |= {role: cast(int, results.of(query).rows[0][0]) for role, query in parts.items()}
+            more = any(number > COUNTED_ROWS for number in rows_of.values())
+            rows_of = {self.tables.names[role]: min(number, COUNTED_ROWS) for role, number in rows_of.items()}
+            at = datetime.fromisoformat(usage.written_at) if isinstance(usage.written_at, str) else usage.written_at
+            found[tenant] = Usage(sum(rows_of.values()), rows_of, more, at)
+        return found
+
+    # Removing
+
+    def claim(self, job: str, holder: int) -> Operation[bool]:
+        """See `ledger.claim`."""
+        return (yield from ledger.claim(self._sql.dialect, job, holder))
+
+    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
+        """Remove rows of a tenant that are no longer needed, in short transactions, and return their numbers.
+
+        Args:
+            tenant: The tenant.
+            older_than_days: The age in days from which owners and parts are removed, if the family removes any by age.
+        """
+        age_us = _age_us(older_than_days)
+        expired = yield from self.remove_expired(tenant=tenant)
+        idle = (yield from self._remove_idle(tenant, age_us)) if self.tables.owner.idles else 0
+        if not self.tables.restores and not self.tables.owner.id:
+            yield from self._remove_orphaned(tenant)
+        more = yield from self._upkeep.vacuum(tenant, age_us)
+        tokens = yield from ledger.forget_old_tokens(self._sql.dialect)
+        if self._unit is not None:
+            total = expired + idle + sum(one.number for one in more)
+            return (Count(total, f"{{{self._unit.noun}}}"),)
+        noun = self.tables.owner.noun
+        return Count(expired, f"{{expired {noun}}}"), *more, Count(tokens, "{record} of recent writes")
+
+    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
+        """Remove expired owners with their parts, longest expired first; return their number, or that of their units.
+
+        Args:
+            limit: The maximum number of owners; None for all.
+            tenant: The tenant; None for all tenants.
+        """
+        pieces = {"OF_TENANT": "" if tenant is None else OF_TENANT}
+        condition = f" AND {self._pieces['EXPIRED']} AND {self._pieces['UNUSED']}"
+        removed, left = 0, limit
+        backoff = Backoff(f"Each {self.tables.owner.noun} that had expired and was removed was found again")
+        while self.tables.owner.expires and left != 0:
+            asked = AT_ONCE if left is None else min(AT_ONCE, left)
+            found = yield from self._found(FIND_EXPIRED, pieces, tenant=tenant, limit=asked)
+            backoff.compare(found)
+            done = yield from self._remove_all(found, condition)
+            removed += done.units if self._unit is not None else done.owners
+            left = None if left is None else left - len(found)
+            if len(found) < asked:
+                break
+        return removed
+
+    def _remove_idle(self, tenant: str, age_us: int) -> Operation[int]:
+        condition = f" AND {self._pieces['IDLE']} AND {self._pieces['UNUSED']}"
+        removed, backoff = 0, Backoff(f"Each {self.tables.owner.noun} that was removed as too old was found again")
+        while True:
+            found = yield from self._found(FIND_IDLE, {}, tenant=tenant, age_us=age_us, limit=AT_ONCE)
+            backoff.compare(found)
+            done = yield from self._remove_all(found, condition, age_us=age_us)
+            removed += done.units if self._unit is not None else done.owners
+            if len(found) < AT_ONCE:
+                return removed
+
+    def named(
+        self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = AT_ONCE
+    ) -> Operation[list[Owned]]:
+        """Return the next owners of a tenant along the primary key whose names match, expired ones too.
+
+        Args:
+            tenant: The tenant.
+            pattern: A glob of their names.
+            after: The row of the last one of the page before.
+            limit: The maximum number.
+        """
+        text, values = self._matching(pattern)
+        condition, after_values = after_row(self.tables.owner, after)
+        pieces = {"SELECTED": text, "AFTER": condition}
+        return (yield from self._found(FIND_NAMED, pieces, tenant=tenant, limit=limit, **values, **after_values))
+
+    def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
+        """Remove owners with their parts, each in one transaction; items of long-term memory some hundreds at once."""
+        return (yield from self._remove_all(owners, ""))
+
+    def forget(self, tenant: str, pattern: str = "*") -> Operation[Removed]:
+        """Remove all owners of a tenant whose names match, and what they have left. May be repeated."""
+        total = Removed(0, 0)
+        after: Row | None = None
+        while page := (yield from self.named(tenant, pattern, after)):
+            done = yield from self.remove(page)
+            total = Removed(total.owners + done.owners, total.units + done.units)
+            after = page[-1].row
+        yield from self.forget_rest(tenant, pattern)
+        return total
+
+    def forget_rest(self, tenant: str, pattern: str = "*") -> Operation[None]:
+        """Remove parts without an owner, whose owners' names would match, and what the family keeps besides."""
+        if self.tables.owner.id:
+            if pattern == "*":
+                yield from self._remove_unlinked(tenant)
+        elif self.tables.owner.spaces is None:
+            yield from self._remove_orphaned(tenant, pattern)
+        yield from self._upkeep.forget(tenant)
+        yield from ledger.forget_old_tokens(self._sql.dialect)
+
+    def _remove_all(self, owners: Sequence[Owned], condition: str, **values: Any) -> Operation[Removed]:
+        """Remove owners that still fulfil a condition, with their parts."""
+        removed = units = 0
+        for some in _portions(owners, self.tables.owner.together):
+            number, counted_units = yield from self._remove_some(some, condition, values)
+            live = sum(one.live for one in some) if not condition else len(some)
+            removed += min(number, live)
+            units += counted_units
+        return Removed(removed, units)
+
+    def _remove_some(
+        self, owners: Sequence[Owned], condition: str, values: Mapping[str, Any]
+    ) -> Operation[tuple[int, int]]:
+        """Remove owners of one tenant in one transaction; return the numbers of owners and of their units."""
+        tables, dialect, rows = self.tables, self._sql.dialect, [one.row for one in owners]
+        tenant, token = str(rows[0]["tenant"]), os.urandom(16)
+        links = [(tenant, *(row[one] for one in tables.link)) for row in rows]
+        unchanged = {}
+        if tables.owner.id:  # each owner has a transaction of its own
+            unchanged = {"link": rows[0][tables.owner.id]}
+        pieces = {"CONDITION": condition, "UNCHANGED": f" AND o.{tables.owner.id} = :link" if unchanged else ""}
+        deletes = [
+            self._owners(
+                REMOVE_OWNERS,
+                pieces,
+                keys=[(tenant, *(row[one] for one in tables.owner.key)) for row in some],
+                **unchanged,
+                **values,
+            )
+            for some in _sliced(rows, NAMED_AT_ONCE)
+        ]
+        outcome: Query[ledger.OutcomeRow] | None = ledger.FIND(dialect, tenant=tenant, token=token)
+        record: list[Statement] = [] if tables.owner.together > 1 else [GUARD(dialect)]
+        if self._unit is None and tables.removing is None and condition:
+            outcome = None  # a repeated packet finds no owner that fulfils the condition
+        elif self._unit is None:
+            record = [*record, ledger.RECORD(dialect, tenant=tenant, token=token)]
+        else:
+            counts = self._part(self._unit, RECORD_COUNTED, tenant=tenant, token=token, links=links)
+            record = [*record, counts, *((outcome,) if outcome else ())]
+        if tables.removing is None:
+            first, then = list[Statement](), [self._part(part, REMOVE, links=links) for part in tables.parts]
+        else:
+            first, then = tables.removing(tenant, token, rows)
+        try:
+            results = yield Batch.of(first, deletes, record, then, outcome_query=outcome)
+        except (Outdated, Duplicate):  # it was removed or written to meanwhile
+            return 0, 0
+        finally:
+            for row in rows:
+                self._removed(row)
+        units = results.rows(outcome)[0].outcome or 0 if self._unit is not None and outcome else 0
+        if results.earlier_attempt is not None:
+            return len(rows), units
+        return sum(results.of(one).affected for one in deletes), units
+
+    def _remove_orphaned(self, tenant: str, pattern: str = "*") -> Operation[None]:
+        """Remove the parts of owners that do not exist. Parts name their owner by its key."""
+        key, text = Table("", self.tables.link), "" if pattern == "*" else f" AND {self.name} LIKE :pattern"
+        for part in self.tables.parts:
+            last: Row | None = None
+            while True:
+                condition, values = after_row(key, last)
+                pieces = {"SELECTED": text, "AFTER": condition}
+                query = self._part(
+                    part, FIND_ORPHANED, pieces, tenant=tenant, limit=AT_ONCE, pattern=like(pattern), **values
+                )
+                (found,) = yield Batch.of(query)
+                for *link, is_missing in found.rows:
+                    if is_missing:
+                        yield Batch.of(self._part(part, REMOVE_ORPHANED, links=[(tenant, *link)]))
+                if len(found.rows) < AT_ONCE:
+                    break
+                last = dict(zip(self.tables.link, found.rows[-1], strict=False))
+
+    def _remove_unlinked(self, tenant: str) -> Operation[None]:
+        """Remove the parts of owners that do not exist. Parts name their owner by an id that is never reused."""
+        for part in self.tables.parts:
+            last: Row | None = None
+            while True:
+                condition, values = after_row(Table("", self.tables.link), last)
+                query = self._part(part, LINKS, {"AFTER": condition}, tenant=tenant, limit=AT_ONCE, **values)
+                (found,) = yield Batch.of(query)
+                if not found.rows:
+                    break
+                (existing,) = yield Batch.of(self._owners(OWNERS_LINKS, tenant=tenant, limit=COUNTED_ROWS))
+                if len(existing.rows) == COUNTED_ROWS:  # somebody writes meanwhile
+                    return
+                live = {tuple(row) for row in existing.rows}
+                for row in found.rows:
+                    if tuple(row) not in live:
+                        yield Batch.of(self._part(part, REMOVE, links=[(tenant, *row)]))
+                last = dict(zip(self.tables.link, found.rows[-1], strict=True))
+
+    def _matching(self, pattern: str) -> tuple[str, dict[str, Any]]:
+        """Return the condition for owners whose names match a glob, and its parameters."""
+        owner = self.tables.owner
+        if pattern == "*":
+            return "", {}
+        text, values = f" AND {self.name} LIKE :pattern", dict[str, Any](pattern=like(pattern))
+        literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        labels = [one.replace("~1", "/").replace("~0", "~") for one in literal.split("/")[:-1]]
+        if owner.spaces is not None and labels:
+            path = owner.spaces.path_of(labels)
+            text += f" AND o.{owner.spaces.column} >= :space AND o.{owner.spaces.column} < :space_end"
+            values |= {"space": path, "space_end": path[:-1] + b"\1"}
+        elif len(owner.key) > 1:  # the beginning of the primary key
+            named = dict(zip(owner.key, labels, strict=False))
+            text += "".join(f" AND o.{one} = :of_{one}" for one in named)
+            values |= {f"of_{one}": label.encode() for one, label in named.items()}
+        return text, values
+
+    def _found(self, statement: SQL, pieces: Mapping[str, str], **values: Any) -> Operation[list[Owned]]:
+        (found,) = yield Batch.of(self._owners(statement, pieces, **values))
+        return [Owned(dict(zip(self._columns, row, strict=False)), _text(row[-2]), bool(row[-1])) for row in found.rows]
+
+    def _owners(self, statement: Any, pieces: Mapping[str, str] | None = None, **values: Any) -> Any:
+        return self._sql.owners(statement, {**self._pieces, **(pieces or {})}, **values)
+
+    def _part(self, part: Part, statement: Any, pieces: Mapping[str, str] | None = None, **values: Any) -> Any:
+        same = " AND ".join(f"o.{one} = p.{one}" for one in self.tables.link)
+        own = {"COUNTED": part.counted, "LEDGER": f"`{self.tables.names['ledger']}`", "SAME_KEY": same}
+        return self._sql.parts[part.role](statement, {**own, **(pieces or {})}, **values)
+
+
+def _age_us(days: float) -> int:
+    return int(check_days(days) * 86_400 * 1_000_000)
+
+
+def _text(name: Any) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _sliced(rows: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _portions(owners: Sequence[Owned], size: int) -> Iterable[Sequence[Owned]]:
+    """Return owners of one tenant at a time, at most ``size`` of them."""
+    by_tenant: dict[str, list[Owned]] = {}
+    for one in owners:
+        by_tenant.setdefault(str(one.row["tenant"]), []).append(one)
+    return (some for own in by_tenant.values() for some in _sliced(own, size))
