@@ -126,6 +126,8 @@ def reencrypt_rows(arguments: argparse.Namespace) -> int:
             notify(f"locus-mysql: {message}")
     active = None if config.encryption is None else config.encryption.active
     others = any(key_id != active for one in found for key_id in one.rows)
+    if arguments.check and not others and config.encryption is not None and config.encryption.reads_clear:
+        notify("locus-mysql: Every row is encrypted with the active key: take reads_clear away from all programs.")
     return FAILED if any(one.damaged for one in found) or (arguments.check and others) else OK
 
 

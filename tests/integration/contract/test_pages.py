@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64decode
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
 from locus_mysql import Database
 from locus_mysql.families.registry import find_family
 from locus_mysql.inspection import Inspector
-from locus_mysql.records.moving import Moving
+from locus_mysql.records.moving import Moving, OwnerRecord
+from locus_mysql.records.transfer import RowSource
 
 from ..conftest import MakeConfig
 from .conftest import Open
@@ -110,20 +109,18 @@ async def test_an_export_has_each_once(
 ) -> None:
     monkeypatch.setattr(Moving, "max_owners", PAGE)
     others, config = await others_of(sample, open_sample), make_config()
-    transfer = find_family(sample.family).transfer(config)
-    assert transfer is not None
-    source = transfer.source()
     async with Database(config) as database:
+        units = RowSource(find_family(sample.family).tables(config), config, database).units()
 
-        async def read(after: object) -> tuple[list[str], object]:
-            page = await source.page(database, after, PAGE)  # type: ignore[arg-type]
-            owners = [line for line in map(bytes.decode, page.records) if "part" not in json.loads(line)]
-            return [name for line in owners for name in names_in(line)], page.last
+        async def read(_: object) -> tuple[list[str], object]:
+            unit = await anext(units, None)
+            owners = [] if unit is None else [one for one in unit.page.records if isinstance(one, OwnerRecord)]
+            return [name for one in owners for name in names_in(one.values)], unit
 
         await others.check(read)
 
 
-def names_in(line: str) -> list[str]:
-    """Return the names in a line of an export, whose bytes are in base 64."""
-    text = line + "".join(b64decode(one).decode("latin-1") for one in re.findall('"b":"([^"]*)"', line))
+def names_in(values: Sequence[object]) -> list[str]:
+    """Return the names in the values of an exported row."""
+    text = " ".join(one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in values)
     return re.findall(r"thread \d{3}|new \d+", text)

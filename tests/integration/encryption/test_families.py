@@ -83,6 +83,21 @@ class TestCommand:
         shown = "".join(one.stdout + one.stderr for one in (refused, checked, done))
         assert not any(base64.b64encode(key).decode() in shown for key in KEYS.values())
 
+    def test_the_check_says_when_clear_rows_need_not_be_read_any_more(
+        self, make_config: MakeConfig, tmp_path: Path
+    ) -> None:
+        config = make_config(driver="pymysql", search=False)
+        with SyncCheckpointStore(config) as store:
+            store.save("t", {"turn": 1})
+        file = tmp_path / "keys"
+        file.write_text(f"2026-11={base64.b64encode(KEYS['2026-11']).decode()}\nreads_clear")
+        checked = self.run(config, file, "--check")
+        assert (checked.returncode, checked.stdout, checked.stderr) == (1, "dicts: 1 in clear text\n", "")
+        assert self.run(config, file).returncode == 0
+        checked = self.run(config, file, "--check")
+        assert (checked.returncode, checked.stdout) == (0, "dicts: 1 with key 2026-11\n")
+        assert "take reads_clear away from all programs" in checked.stderr
+
     def test_indexes_with_words_from_before_are_named_with_the_statement_that_removes_them(
         self, make_config: MakeConfig, run_sql: RunSQL, tmp_path: Path
     ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import pytest
 
-from locus_mysql import SyncMySQLCheckpointSaver
+from locus_mysql import Encryption, SyncMySQLCheckpointSaver
 from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, DecryptionFailed, EncryptionError, ThreadExists
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver
@@ -15,7 +15,7 @@ from locus_mysql.integrations.langgraph import MySQLSaver
 from ...either_side import AnyStore
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
-from .conftest import MARKER, RunSQL, keys
+from .conftest import KEYS, MARKER, RunSQL, keys
 
 Places = Callable[..., list[str]]
 SAMPLE = SAMPLES["graphs"]
@@ -50,8 +50,22 @@ async def test_a_copy_is_encrypted_for_its_thread(saver: Any, columns_with: Plac
         saver.copy_thread("t", "u")
     assert not saver.copy_thread("absent", "v")
     saver.delete_thread("t")
-    assert len((await SAMPLE.read(store, "u"))[0]) == 3  # type: ignore[index]
+    assert {("checkpoint", one) for one in "123"} < (await SAMPLE.read(store, "u")).keys()
     assert columns_with() == []
+
+
+async def test_a_copy_of_clear_rows_is_encrypted_while_encryption_is_switched_on(
+    saver: Any, make_config: MakeConfig, columns_with: Places
+) -> None:
+    with SyncMySQLCheckpointSaver(make_config(driver="pymysql", compression="none")) as clear:
+        await SAMPLE.fill(AnyStore(clear), "t")
+        before = await SAMPLE.read(AnyStore(clear), "t")
+    switching = make_config(driver="pymysql", encryption=Encryption(keys=KEYS, active="2026-11", reads_clear=True))
+    with SyncMySQLCheckpointSaver(switching) as opened:
+        assert opened.copy_thread("t", "u")
+        opened.delete_thread("t")
+    assert columns_with() == []
+    assert await SAMPLE.read(AnyStore(saver), "u") == before
 
 
 async def test_parts_stay_readable_after_removals(saver: Any, make_config: MakeConfig) -> None:
