@@ -22,6 +22,9 @@ KEY_BYTES = 32
 #: The time limit of one call of a function that returns keys, in seconds.
 TIMEOUT_S = 30.0
 
+#: The word in a text of keys that stands for the argument of this name.
+_READS_CLEAR = "reads_clear"
+
 _KEY_ID = re.compile(r"[A-Za-z0-9._-]{1,32}")
 
 #: A key: 32 bytes, or their base64 text.
@@ -40,6 +43,8 @@ class Encryption:
             and has 30 s to answer.
         active: The id of the key that encrypts new rows; the others only decrypt. An id has 1 to 32 letters, digits,
             ``.``, ``_`` and ``-``, and is stored with each row.
+        reads_clear: Whether rows in clear text are read, too, and encrypted when they are written again. For the time
+            in which encryption is switched on; without it, they are refused.
 
     Raises:
         ConfigError: A key does not have 32 bytes, an id is wrong, or there is no key of the active id.
@@ -54,8 +59,9 @@ class Encryption:
         ```
     """
 
-    def __init__(self, *, keys: Mapping[str, Key] | KeyFunction, active: str) -> None:
+    def __init__(self, *, keys: Mapping[str, Key] | KeyFunction, active: str, reads_clear: bool = False) -> None:
         self.active = check_key_id(active)
+        self.reads_clear = reads_clear
         self._ask: KeyFunction | None = None
         self._known: dict[str, bytes] = {}
         if isinstance(keys, Mapping):
@@ -73,13 +79,16 @@ class Encryption:
 
         Args:
             text: Pairs of an id and a key in base64, joined by ``=``, with spaces or line breaks between them. From
-                ``#`` on, a line is a comment.
+                ``#`` on, a line is a comment. The word ``reads_clear`` among them sets this argument.
 
         Raises:
             ConfigError: It is not of this form. The message repeats no part of the text.
         """
         keys: dict[str, Key] = {}
-        for word in re.sub(r"#.*", "", text).split():
+        words = re.sub(r"#.*", "", text).split()
+        for word in words:
+            if word == _READS_CLEAR:
+                continue
             key_id, equals, key = word.partition("=")
             if not equals or not key or key_id in keys:
                 raise ConfigError(
@@ -89,7 +98,7 @@ class Encryption:
             keys[key_id] = key
         if not keys:
             raise ConfigError("There is no key for encryption; write ID=BASE64, with the active key first.")
-        return cls(keys=keys, active=next(iter(keys)))
+        return cls(keys=keys, active=next(iter(keys)), reads_clear=_READS_CLEAR in words)
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -140,6 +149,7 @@ class Encryption:
             return NotImplemented
         return self is other or (
             self.active == other.active
+            and self.reads_clear == other.reads_clear
             and self._ask is other._ask
             and (self._ask is not None or self._known == other._known)
         )
@@ -148,7 +158,8 @@ class Encryption:
         return hash(self.active)
 
     def __repr__(self) -> str:
-        return f"Encryption(keys=…, active={self.active!r})"
+        reads_clear = ", reads_clear=True" if self.reads_clear else ""
+        return f"Encryption(keys=…, active={self.active!r}{reads_clear})"
 
     def __reduce__(self) -> Any:
         raise TypeError("Encryption cannot be pickled, as it holds keys; make it in each process.")

@@ -249,7 +249,8 @@ def _beyond(key: Sequence[str], after: RowKey) -> str:
 def shifted(column: str) -> str:
     """Return the expression of bytes that are sealed for another owner; its parameter ``:shift`` is `Sealing.shift`.
 
-    Bytes too short for a seal are those of no content, or damaged, and are copied as they are. OceanBase's operator ^
+    Bytes too short for a seal are those of no content, or damaged, and are copied as they are; encrypted ones, which
+    only a program with keys can copy, too, so that readers see that they are encrypted. OceanBase's operator ^
     takes bytes for numbers, as MySQL 5.7 does, so the checksum becomes a number.
 
     Args:
@@ -257,4 +258,4 @@ def shifted(column: str) -> str:
     """
     checksum = f"CAST(CONV(HEX(SUBSTRING({column}, 2, 4)), 16, 10) AS UNSIGNED) ^ :shift"
     moved = f"CONCAT(LEFT({column}, 1), UNHEX(LPAD(HEX({checksum}), 8, '0')), SUBSTRING({column}, 6))"
-    return f"IF(LENGTH({column}) < 5, {column}, {moved})"
+    return f"IF(LENGTH({column}) < 5 OR LEFT({column}, 1) = x'FE', {column}, {moved})"

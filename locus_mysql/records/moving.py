@@ -18,7 +18,7 @@ from ..config import MySQLConfig
 from ..dialect import Statement
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
-from ..runtime.sealing import Sealing
+from ..runtime.sealing import Sealing, sealed_by
 from .row_statements import OWNERS_AT, PAGE_OF_PARTS, SEEN_AT, RowStatements, TableStatements, after_row
 from .tables import Row, Sealed, Table, Tables
 
@@ -166,7 +166,8 @@ class Moving:
         for one in table.table.sealed:
             if not (stored := row[one.column]):
                 continue
-            identity = self._identity(one, row, sealing)
+            encrypted = one.identity is not None and sealed_by(bytes(stored)) is not None
+            identity = _identity(one, row, encrypted=encrypted)
             if one.seal:
                 opened[one.column] = sealing.open_text(one.kind, stored, row[one.seal], what, one.name, *identity)
             else:
@@ -183,7 +184,7 @@ class Moving:
         for one in table.table.sealed:
             if not (content := row[one.column]):
                 continue
-            identity = self._identity(one, row, sealing)
+            identity = _identity(one, row, encrypted=sealing.is_on)
             if one.seal:
                 row[one.column], row[one.seal] = sealing.seal_text(one.kind, content, one.name, *identity)
             else:
@@ -194,13 +195,6 @@ class Moving:
             value = made.of(sealing, row)
             row[made.column] = 0 if value is None else value
         return table.row_type(row[one] for one in table.written)
-
-    def _identity(self, sealed: Sealed, row: Row, sealing: Sealing) -> tuple[Any, ...]:
-        identity = tuple(row[one] for one in sealed.row)
-        if sealed.identity is not None and sealing.is_on:
-            identity = sealed.identity(row)
-        base = row[f"base_{sealed.column}"] if sealed.base else None
-        return identity if base is None else (*identity, base)
 
     def owner_row(self, values: Sequence[Any]) -> dict[str, Any]:
         """Return the row of an owner to be moved, with the id that its parts get."""
@@ -256,6 +250,15 @@ class Moving:
     def is_cut(self, role: str, rows: Sequence[Row]) -> bool:
         """Return whether a page may have ended before the last row."""
         return len(rows) >= self.max_rows or size_of(self.statements(role).table, rows) >= self.max_bytes
+
+
+def _identity(sealed: Sealed, row: Row, *, encrypted: bool) -> tuple[Any, ...]:
+    """Return what the content of a column is bound to, which for some columns differs with encryption."""
+    identity = tuple(row[one] for one in sealed.row)
+    if sealed.identity is not None and encrypted:
+        identity = sealed.identity(row)
+    base = row[f"base_{sealed.column}"] if sealed.base else None
+    return identity if base is None else (*identity, base)
 
 
 def size_of(table: Table, rows: Sequence[Row]) -> int:

@@ -110,6 +110,11 @@ class Sealing:
         """Return whether it encrypts."""
         return self._encryption is not None
 
+    @property
+    def reads_clear(self) -> bool:
+        """Return whether it opens what is not encrypted: without keys, and while encryption is being switched on."""
+        return self._encryption is None or self._encryption.reads_clear
+
     def is_current(self, stored: bytes | None) -> bool:
         """Return whether stored bytes may stay: the active key encrypts them, or no key if it does not encrypt."""
         return self._encryption is None or (stored is not None and sealed_by(stored) == self._encryption.active)
@@ -152,13 +157,13 @@ class Sealing:
         """
         encryption, key_id = self._encryption, sealed_by(stored)
         if key_id is None:
-            if encryption is None:
+            if self.reads_clear:
                 return self.verify(stored, what, column, *row)
             if not stored:
                 raise _damaged(what, "it is empty")
             raise EncryptionError(
                 f"{what} is stored in clear text, and encryption= is set. Run `locus-mysql reencrypt`, which encrypts "
-                "rows from before."
+                "rows from before; until it has, Encryption(reads_clear=True) reads them."
             )
         if encryption is None:
             raise EncryptionError(f"{what} is encrypted with key {key_id!r}; set encryption= with this key.")
@@ -405,7 +410,7 @@ def no_support(family: str) -> EncryptionError:
     """Return the error for a family that does not encrypt what it stores."""
     return EncryptionError(
         f"Tables of family {family!r} do not support encryption, and encryption= is set, so nothing is stored in them. "
-        "Give this store a Database without encryption=; docs/encryption.md lists the families that support it."
+        "Give this store a Database without encryption=; docs/security.md lists the families that support it."
     )
 
 

@@ -48,7 +48,7 @@ def test_no_text_shows_a_key() -> None:
         pickle.dumps(encryption)
 
 
-@pytest.mark.parametrize("text", ["a", f"a:{TEXT}", f"a={TEXT} a={TEXT}", "", "# only a comment"])
+@pytest.mark.parametrize("text", ["a", f"a:{TEXT}", f"a={TEXT} a={TEXT}", "", "# only a comment", "reads_clear"])
 def test_a_wrong_text_of_keys_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Encryption.from_text(text)
@@ -64,6 +64,11 @@ def test_the_first_key_of_a_text_is_active(tmp_path: Path) -> None:
     config = MySQLConfig.from_env({"LOCUS_MYSQL_ENCRYPTION": file.read_text()})
     assert config.encryption == encryption
     assert not config.search
+    assert not encryption.reads_clear
+    switching = Encryption.from_text(f"reads_clear 2026-11={TEXT}")
+    assert (switching.active, switching.reads_clear) == ("2026-11", True)
+    assert switching != Encryption.from_text(f"2026-11={TEXT}")
+    assert repr(switching) == "Encryption(keys=…, active='2026-11', reads_clear=True)"
     with pytest.raises(ConfigError, match="cannot be read: FileNotFoundError"):
         Encryption.from_file(tmp_path / "none")
 

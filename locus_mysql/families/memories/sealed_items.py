@@ -145,17 +145,18 @@ class SealedItems:
         """
         opened: list[tuple[tuple[bytes, bytes, int], bytes]] = []
         starts: dict[tuple[bytes, int], Start] = {}
-        is_on, damaged = self.is_on, False
+        reads_clear, damaged = self._sealing.reads_clear, False
         for row in rows:
             path, key, number, stored = row
             start = starts.get((path, number))
             if start is None:
                 start = self._sealing.of(tenant, path).start("embedding", model, number)
                 starts[path, number] = start
-            if not is_on and (body := body_at(stored, start, key)) is not None:
+            encrypted = sealed_by(stored) is not None
+            if reads_clear and not encrypted and (body := body_at(stored, start, key)) is not None:
                 of_text = stored[:1] == _EMBEDDING_OF_TEXT
                 opened.append(((path, key, number), body[_DIGEST_BYTES:] if of_text else body))
-            elif is_on or sealed_by(stored) is not None:
+            elif encrypted or not reads_clear:
                 opened.append(((path, key, number), self.open_embedding(tenant, ModelEmbeddingRow(*row, model))[1]))
             else:
                 damaged = True

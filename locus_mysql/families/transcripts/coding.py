@@ -11,7 +11,7 @@ from ...errors import CorruptCheckpoint, InvalidInput
 from ...records.framing import DamagedFrame, Frame, Framing
 from ...runtime.arguments import check_type
 from ...runtime.exact_json import check_json, decode_json, encode_json
-from ...runtime.sealing import Opened, Sealing
+from ...runtime.sealing import Opened, Sealing, sealed_by
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey
 from .statements.reading import StoredHeader, StoredItem
@@ -120,7 +120,7 @@ def seal_content(sealing: Sealing, item_id: bytes | None, seq: int, framed: Fram
         seq: Its seq, which matters only if it has no id and is encrypted.
         framed: The content.
     """
-    return sealing.seal(*framed, "content", *_identity(sealing, item_id, seq))
+    return sealing.seal(*framed, "content", *_identity(item_id, seq, encrypted=sealing.is_on))
 
 
 def open_content(sealing: Sealing, row: StoredItem, what: str) -> bytes:
@@ -135,15 +135,16 @@ def open_content(sealing: Sealing, row: StoredItem, what: str) -> bytes:
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: It was changed or moved, or cannot be read.
     """
-    return unframe(sealing.open(row.content, what, "content", *_identity(sealing, row.item_id, row.seq)), what)
+    identity = _identity(row.item_id, row.seq, encrypted=sealed_by(row.content) is not None)
+    return unframe(sealing.open(row.content, what, "content", *identity), what)
 
 
-def _identity(sealing: Sealing, item_id: bytes | None, seq: int) -> tuple[bytes | int | None, ...]:
+def _identity(item_id: bytes | None, seq: int, *, encrypted: bool) -> tuple[bytes | int | None, ...]:
     """Return what the content of an item is bound to: its id; without one, the seq, which costs a round trip.
 
     That is paid for with encryption only, so that nobody can exchange items.
     """
-    return encrypted_identity(item_id, seq) if sealing.is_on else (item_id,)
+    return encrypted_identity(item_id, seq) if encrypted else (item_id,)
 
 
 def row_key(tenant: str, key: TranscriptKey) -> RowKey:

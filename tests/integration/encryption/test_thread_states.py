@@ -18,7 +18,7 @@ from locus_mysql.families import reencryption
 
 from ...either_side import AnyStore
 from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
-from .conftest import MARKER, RunSQL, keys
+from .conftest import KEYS, MARKER, RunSQL, keys
 
 ColumnsWith = Callable[..., list[str]]
 
@@ -106,6 +106,25 @@ class TestStored:
         assert columns_with() == []
         await fill(store, "u", turns=10, first=9)
         assert await store.load("u") == state(10)
+
+    async def test_a_copy_of_clear_rows_is_encrypted_while_encryption_is_switched_on(
+        self, open_store: OpenStore, columns_with: ColumnsWith
+    ) -> None:
+        await fill(open_store(search=False))
+        switching = open_store(encryption=Encryption(keys=KEYS, active="2026-11", reads_clear=True))
+        assert await switching.copy_thread("t", "u")
+        await switching.delete("t")
+        assert columns_with() == []
+        assert await open_store(encryption=keys()).load("u", "5") == state(5)
+
+    async def test_a_program_without_keys_that_copies_encrypted_rows_makes_no_others_of_them(
+        self, open_store: OpenStore
+    ) -> None:
+        await fill(open_store(encryption=keys()))
+        clear = open_store(search=False)
+        await clear.copy_thread("t", "u")
+        with pytest.raises(EncryptionError, match="is encrypted with key '2026-11'"):
+            await clear.load("u")
 
 
 class TestErrors:

@@ -133,6 +133,17 @@ def test_bytes_that_need_a_key_are_named_and_clear_bytes_are_refused_if_keys_are
     assert ENCRYPTED.verify(seal(CLEAR), "Row", "payload", b"token", b"base").body == b"content"
 
 
+def test_while_encryption_is_switched_on_clear_bytes_are_read_if_they_fit_their_place() -> None:
+    keys = Encryption(keys={"2026-11": bytes(32), "old": b"o" * 32}, active="2026-11", reads_clear=True)
+    switching = Sealing(keys, "dicts").of("acme", "t")
+    for rows in (CLEAR, ENCRYPTED, switching):
+        assert switching.open(seal(rows), "Row", "payload", b"token", b"base").body == b"content"
+    assert sealed_by(seal(switching)) == "2026-11"
+    for stored, place in ((seal(CLEAR), b"other"), (seal(CLEAR)[:-1], b"token"), (b"", b"token")):
+        with pytest.raises(CorruptCheckpoint, match="Row cannot be read back"):
+            switching.open(stored, "Row", "payload", place, b"base")
+
+
 def test_the_beginning_of_clear_bytes_is_read_without_comparing_the_checksum() -> None:
     assert unverified(seal(CLEAR)[:8], "Row") == (b"\x01", b"con")
     for stored in (b"", b"\x01", b"\x01abc"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.exact_json import decode_json
-from ....runtime.sealing import Opened, Sealing
+from ....runtime.sealing import Opened, Sealing, sealed_by
 from ...inspection.conversation import messages_of
 from ...inspection.msgpack import finite
 from ...inspection.records import ThreadPreview
@@ -48,7 +48,7 @@ def _preview(rows: Sequence[PreviewRow], sealing: Sealing) -> ThreadPreview:
 def _opened(row: PreviewRow, sealing: Sealing) -> Opened | None:
     """Return the beginning of a row's payload, decrypted; None if it cannot be."""
     try:
-        if not sealing.is_on:
+        if sealing.reads_clear and sealed_by(row.payload) is None:
             return beginning_of(row.payload)
         if row.payload_bytes > len(row.payload):
             return None  # only a whole payload can be decrypted
