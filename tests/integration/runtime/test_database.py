@@ -133,7 +133,7 @@ def test_a_dsn_a_configuration_or_keywords_are_the_same(kind: Any) -> None:
     assert [config.database for config in configs] == ["app"] * 4
 
 
-@pytest.mark.parametrize("kind", [CheckpointStore, SyncCheckpointStore, MySQLBackend, mysql_checkpointer, Database])
+@pytest.mark.parametrize("kind", [CheckpointStore, SyncCheckpointStore, mysql_checkpointer, Database])
 def test_without_a_server_s_address_the_environment_is_read(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCUS_MYSQL_DSN", DSN)
     monkeypatch.setenv("LOCUS_MYSQL_POOL_SIZE", "7")
