@@ -1,6 +1,6 @@
 """Hook of MkDocs: the pages of the site beside those in docs, the navigation, and links between all of them.
 
-The navigation is the table of ``docs/README.md``. Files outside of docs that the documents link to, such as
+The navigation is the table of pages in ``docs/README.md``. Files outside of docs that the documents link to, such as
 CONTRIBUTING.md, are pages too; a link to a source file becomes its text. The reference of the API has a page for each
 public module, made from the docstrings.
 """
@@ -47,7 +47,8 @@ LINK = re.compile(r"^( *```.*?^ *```)$|!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Make the navigation."""
     sections: list[dict[str, Any]] = [{"Overview": ["README.md", f"{REPOSITORY}/README.md"]}]
-    for row in re.findall(r"^\| ([^|]+) \| (\[.*) \|$", (ROOT / "docs/README.md").read_text(), re.MULTILINE):
+    _, _, pages_section = (ROOT / "docs/README.md").read_text(encoding="utf-8").partition("\n## Pages\n")
+    for row in re.findall(r"^\| ([^|]+) \| (\[.*) \|$", pages_section, re.MULTILINE):
         title, pages = row
         linked = re.findall(r"\]\(([^)]+)\)", pages)
         sections.append({title.capitalize(): [_uri(ROOT / "docs" / page) for page in linked]})

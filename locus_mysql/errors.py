@@ -24,7 +24,8 @@
     │       ├── OlderLayout         tables of an older version: run `locus-mysql migrate`
     │       └── NewerLayout         tables of a newer version: upgrade this program
     ├── Unavailable         try again later: the server could not be reached before the deadline
-    │   └── PoolTimeout         every connection of the pool was in use for too long
+    │   ├── PoolTimeout         every connection of the pool was in use for too long
+    │   └── TransactionLost     the program's own transaction has ended, and nothing of it is stored: run it again
     ├── Conflict            another process saved to the thread meanwhile: nothing was saved; load again, then decide
     ├── ThreadBusy          another caller has the turn on the thread: try again later
     ├── TurnLost            the turn is over, so nothing was written; take another one, and load again
@@ -183,6 +184,13 @@ class Unavailable(LocusMySQLError):
 
 class PoolTimeout(Unavailable, TimeoutError):
     """Every connection of the pool was in use for longer than ``pool_timeout_s``."""
+
+
+class TransactionLost(Unavailable):
+    """The transaction of a program (`Database.using`) has ended, by a deadlock or with its connection: run it again.
+
+    Nothing of it is stored.
+    """
 
 
 class Conflict(LocusMySQLError):

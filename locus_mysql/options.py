@@ -97,19 +97,19 @@ class ConnectionOptions(BaseModel):
     embedded: Path | None = _option(
         None,
         "Folder of a database that this process runs by itself, instead of a server's address "
-        "([embedded](embedded.md)). In a DSN: `mysql+embedded:///folder`.",
+        "([embedded](servers.md#embedded)). In a DSN: `mysql+embedded:///folder`.",
     )
     hosts: tuple[str, ...] = _option(
         (),
-        "Several servers, `host` or `host:port`, instead of `host` ([failover](failover.md)). Calls go to the primary: "
-        "a new connection asks the servers in this order, and skips one that is read-only, that is not a working "
-        "member of its group, or that lacks the database. In a DSN: joined by commas.",
+        "Several servers, `host` or `host:port`, instead of `host` ([failover](servers.md#failover)). Calls go to the "
+        "primary: a new connection asks the servers in this order, and skips one that is read-only, that is not a "
+        "working member of its group, or that lacks the database. In a DSN: joined by commas.",
     )
     read_only: bool = _option(
         False,
         "Only read: writes are refused, and a single `host` may be a replica, a secondary of a group, or a reader of "
         "Aurora, whose answers may lack the latest writes ([reading from a replica]"
-        "(failover.md#reading-from-a-replica)).",
+        "(servers.md#reading-from-a-replica)).",
         advanced=True,
     )
     user: Annotated[str, Field(min_length=1)] = _option("root", "Account name.")
@@ -182,12 +182,12 @@ class ConnectionOptions(BaseModel):
     slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = _option(
         None,
         "A call that takes longer, in milliseconds, is logged as a warning by logger `locus_mysql.calls` "
-        "([observability](observability.md)). `None` logs none.",
+        "([observability](troubleshooting.md#observability)). `None` logs none.",
     )
     pipeline: bool = _option(
         True,
         "Send a transaction as one packet, and writes that wait for a connection [together]"
-        "(internals.md#group-commit-writes-that-wait-share-a-transaction). Switch it off for proxies that refuse "
+        "(design/tables.md#group-commit-writes-that-wait-share-a-transaction). Switch it off for proxies that refuse "
         "multi-statement packets: then statements are sent one by one.",
         advanced=True,
     )
@@ -334,8 +334,8 @@ class StoreOptions(BaseModel):
     encryption: Encryption | None = _option(
         None,
         '`Encryption(keys={"2026-11": key}, active="2026-11")` encrypts what is stored, and refuses to store it in '
-        "clear text ([encryption](encryption.md)). Not in a DSN. In the environment: `ID=BASE64`, with the active key "
-        "first.",
+        "clear text ([encryption](security.md#encryption-at-rest)). Not in a DSN. In the environment: `ID=BASE64`, "
+        "with the active key first.",
     )
 
     @property

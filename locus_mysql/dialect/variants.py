@@ -34,7 +34,7 @@ class FamilyRefused(Exception):
 
     def __init__(self, engine: str, family: str) -> None:
         super().__init__(
-            f"Tables of family {family!r} are not supported on {engine}: see docs/engines.md for the families that "
+            f"Tables of family {family!r} are not supported on {engine}: see docs/servers.md for the families that "
             "are. Keep these tables on MySQL."
         )
 

@@ -47,10 +47,13 @@ class SyncEngine:
     Args:
         config: The options.
         counters: The counters, if they are shared.
+        execution: Runs the operations, if not on the server of the options.
     """
 
-    def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
-        self._execution = Execution(config, counters or Counters())
+    def __init__(
+        self, config: ConnectionOptions, counters: Counters | None = None, execution: Execution | None = None
+    ) -> None:
+        self._execution = execution or Execution(config, counters or Counters())
         self._pool = self._execution.open_pool(BlockingSide())
         self._abandoned: list[object] = []
 
@@ -92,10 +95,13 @@ class AsyncEngine:
     Args:
         config: The options.
         counters: The counters, if they are shared.
+        execution: Runs the operations, if not on the server of the options.
     """
 
-    def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
-        self._execution = Execution(config, counters or Counters())
+    def __init__(
+        self, config: ConnectionOptions, counters: Counters | None = None, execution: Execution | None = None
+    ) -> None:
+        self._execution = execution or Execution(config, counters or Counters())
         self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._abandoned: list[object] = []
         # Guards _loops: the event loops of other threads open pools of their own at the same time.
@@ -236,10 +242,7 @@ class Execution:
         Raises:
             ReadOnlyServer: It writes, and the options say ``read_only``.
         """
-        if self._read_only and not batch.only_reads:
-            raise ReadOnlyServer(
-                "Nothing is written here: this Database was opened with read_only=True. Write through another one."
-            )
+        self._check_writable(batch)
         slot, fate_unknown, results = Slot(), retry is not None and retry.fate_unknown, None
         try:
             lent = None if tested else pool.borrow_at_once(slot)
@@ -273,6 +276,12 @@ class Execution:
                 pool.give_back_after(slot, error)
             raise
         return results
+
+    def _check_writable(self, batch: Batch) -> None:
+        if self._read_only and not batch.only_reads:
+            raise ReadOnlyServer(
+                "Nothing is written here: this Database was opened with read_only=True. Write through another one."
+            )
 
     def _outcome_of(self, slot: Slot, pool: Pool, batch: Batch, retry: Retry | None) -> CommandGenerator[Results]:
         """Return the results of a write that was sent in a group; send it alone if it was not carried out there."""

@@ -50,7 +50,7 @@ _KILLED_UPDATE = "An error occurred in multi-table "
 
 #: A table is full, or it or its file does not exist. If the name begins with `_TEMPORARY`, the server made the table
 #: for a statement, and lacks memory or disk space for it.
-_TABLE_FULL, _NO_FILE, _NO_TABLE = 1114, 1017, 1146
+_TABLE_FULL, _NO_FILE, NO_TABLE = 1114, 1017, 1146
 _TEMPORARY = "#sql"
 
 #: A SELECT ran longer than ``max_execution_time``.
@@ -72,7 +72,7 @@ NO_SEVERAL_STATEMENTS = 4501
 
 
 class ErrorClass(NamedTuple):
-    """Errors of the server that mean the same for the caller. The table in docs/errors.md lists them.
+    """Errors of the server that mean the same for the caller. The table in docs/troubleshooting.md lists them.
 
     Args:
         name: The first column of that table.
@@ -189,7 +189,7 @@ ERROR_CLASSES = (
     ),
     ErrorClass(
         "no table",
-        frozenset({_NO_TABLE, 1051, NO_TABLE_YET}),
+        frozenset({NO_TABLE, 1051, NO_TABLE_YET}),
         SchemaMismatch,
         "A table is missing in database {database!r}: {message}. Make the tables with `python -m locus_mysql schema`, "
         "or use ddl_mode='create'.",
@@ -308,7 +308,7 @@ def lacks_temporary_table(error: ServerError) -> bool:
     It fails so if other sessions use up the memory of all temporary tables (``temptable_max_ram``), and a statement
     reads one at several places, as a recursive CTE does: https://bugs.mysql.com/bug.php?id=112704
     """
-    return error.errno in {_TABLE_FULL, _NO_FILE, _NO_TABLE} and _TEMPORARY in error.message
+    return error.errno in {_TABLE_FULL, _NO_FILE, NO_TABLE} and _TEMPORARY in error.message
 
 
 def _meaning(error: ServerError) -> int:

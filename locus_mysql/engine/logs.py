@@ -136,5 +136,5 @@ def warning_about(text: str) -> str | None:
         return None
     return (
         "the server is Vitess, on which nothing was tested: a keyspace that is not sharded may work, a sharded one "
-        "refuses saves, as it supports LAST_INSERT_ID(expr) in SELECT only (docs/scaling.md)"
+        "refuses saves, as it supports LAST_INSERT_ID(expr) in SELECT only (docs/servers.md)"
     )

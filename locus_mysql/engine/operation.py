@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from random import random
@@ -20,6 +21,9 @@ from ..errors import CorruptCheckpoint
 R = TypeVar("R", bound=tuple[Any, ...])
 T = TypeVar("T")
 
+
+#: Whether operations run in a program's own transaction.
+IN_TRANSACTION: ContextVar[bool] = ContextVar("locus_mysql_in_transaction", default=False)
 
 #: The types of a row's values.
 _Types: TypeAlias = tuple[type, ...]
@@ -287,6 +291,7 @@ def _advance(
 def one_in(count: int) -> bool:
     """Return True in one of ``count`` calls, at random.
 
-    A counter would never reach ``count`` in processes that stop after a few writes.
+    A counter would never reach ``count`` in processes that stop after a few writes. Always False in a program's own
+    transaction, which must not lock what it did not ask for.
     """
-    return random() * count < 1  # noqa: S311 - spreads work, guards no secret
+    return not IN_TRANSACTION.get() and random() * count < 1  # noqa: S311 - spreads work, guards no secret

@@ -143,14 +143,13 @@ class Retry:
             LocusMySQLError: Repeating cannot help, or the deadline has passed.
         """
         self._last = error
-        if isinstance(error, ServerError) and error.errno in {DUPLICATE, GUARD_FAILED}:
+        undone = undone_by(error)
+        if undone is not None:
             if self.fate_unknown and not self._was_refused:
                 self._was_refused = True  # probably by an earlier attempt of this batch, which is searched for next
                 return 0.0
             CONFLICTS.debug("A batch was undone, because its assumptions do not hold: %s.", loggable(error))
-            if error.errno == DUPLICATE:
-                raise Duplicate(*_key_of(error.message), error.message) from error
-            raise Outdated(error.message) from error
+            raise undone from error
         connecting = isinstance(error, NoPassword) or (isinstance(error, ConnectionLost) and error.connecting)
         if leaves_fate_unknown(error):
             self.fate_unknown = True
@@ -166,6 +165,13 @@ class Retry:
             raise explain(error, self._config) from error
         RETRIES.info("A batch is sent again in %.0f ms: %s.", wait_s * 1_000, loggable(error))
         return wait_s
+
+
+def undone_by(error: DriverError) -> Duplicate | Outdated | None:
+    """Return the exception for a batch that this error has undone, if operations may expect it."""
+    if isinstance(error, ServerError) and error.errno == DUPLICATE:
+        return Duplicate(*_key_of(error.message), error.message)
+    return Outdated(error.message) if isinstance(error, ServerError) and error.errno == GUARD_FAILED else None
 
 
 def _key_of(message: str) -> tuple[str, str]:

@@ -2,5 +2,5 @@
 
 No family imports another family. Imports `runtime` and the layers below, and no framework. A family has the same file
 names for the same jobs; `inspection` has the code that families with threads share. Begin with `family`, the protocol,
-and `registry`, the list of all; docs/adding-a-family.md shows how to add one.
+and `registry`, the list of all; docs/design/adding-a-family.md shows how to add one.
 """

@@ -573,7 +573,10 @@ class Maintenance:
 
     def _found(self, statement: SQL, pieces: Mapping[str, str], **values: Any) -> Operation[list[Owned]]:
         (found,) = yield Batch.of(self._owners(statement, pieces, **values))
-        return [Owned(dict(zip(self._columns, row, strict=False)), _text(row[-2]), bool(row[-1])) for row in found.rows]
+        return [
+            Owned(self.tables.row(self.tables.owner, self._columns, row), _text(row[-2]), bool(row[-1]))
+            for row in found.rows
+        ]
 
     def _owners(self, statement: Any, pieces: Mapping[str, str] | None = None, **values: Any) -> Any:
         return self._sql.owners(statement, {**self._pieces, **(pieces or {})}, **values)

@@ -123,7 +123,7 @@ class OwnerReader:
         self._owners = min(most, 2 * self._owners if is_small and is_short else len(owners))
         for statement in ahead:
             self._ahead = [moving.sql.owners.row(row) for row in results.of(statement).rows]
-        seen = [dict(zip(tables.seen, row, strict=True)) for row in results.of(again).rows]
+        seen = [tables.row(tables.owner, tables.seen, row) for row in results.of(again).rows]
         now = {moving.key_of(row): row for row in seen}
         page = Page([], [], None)
         by_link: dict[tuple[Any, ...], list[tuple[str, dict[str, Any]]]] = defaultdict(list)

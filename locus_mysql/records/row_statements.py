@@ -179,6 +179,7 @@ class TableStatements:
 
     def __init__(self, tables: Tables, table: Table, dialect: Dialect) -> None:
         self.table = table
+        self._tables = tables
         self._dialect = dialect
         #: The columns that are moved.
         self.columns = tables.columns(table)
@@ -243,7 +244,7 @@ class TableStatements:
 
     def row(self, values: Sequence[Any]) -> dict[str, Any]:
         """Return a row that was read, by its columns."""
-        return dict(zip(self.names, values, strict=False))
+        return self._tables.row(self.table, self.names, values)
 
 
 def after_row(table: Table, after: Row | None) -> tuple[str, dict[str, Any]]:

@@ -271,6 +271,21 @@ class Tables:
         """Return the columns of a table that are written, each with what follows its name in the definition."""
         return self._columns[table.role]
 
+    def row(self, table: Table, names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+        """Return a row that was read, by its columns. Where ids are binary, as on OceanBase, they become text."""
+        texts = self._texts[table.role]
+        return {
+            name: value.decode(errors="replace") if isinstance(value, bytes) and name in texts else value
+            for name, value in zip(names, values, strict=False)
+        }
+
+    @cached_property
+    def _texts(self) -> dict[str, frozenset[str]]:
+        return {
+            role: frozenset(name for name, kind in columns.items() if kind.startswith(("VARCHAR", "CHAR")))
+            for role, columns in self._columns.items()
+        }
+
     def columns(self, table: Table) -> tuple[str, ...]:
         """Return the columns of a table that are moved, in their order.
 

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, Unpack, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
 from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
+from ..drivers.borrowed import Borrowed
+from ..drivers.registry import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
 from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.loops import settled
+from ..engine.transaction import TransactionExecution
 from ..errors import ConfigError
 from ..lru_cache import LRUCache
 from .telemetry import Telemetry
@@ -142,6 +145,9 @@ class Database:
         for one in (self.counters, self.telemetry, self.states, *engines_made, *self._caches.values()):
             one.reset_in_child()
 
+    #: Whether this is the transaction of a program; see `using`.
+    in_transaction: ClassVar[bool] = False
+
     def cache(self, key: Hashable, make: Callable[[], C]) -> C:
         """Return a process cache, which all stores of this database share.
 
@@ -152,6 +158,10 @@ class Database:
         """
         found = self._caches.get(key)
         return cast(C, self._caches.setdefault(key, make()) if found is None else found)
+
+    def registry(self, key: Hashable, make: Callable[[], C]) -> C:
+        """Return an object with what calls of this process hold now; like `cache`, but transactions share it too."""
+        return self.cache(key, make)
 
     def embeddings(self, limit_bytes: int) -> LRUCache[Any]:
         """Return the cache of embeddings with this limit, which all stores with the same limit share."""
@@ -227,6 +237,40 @@ class Database:
         self.telemetry.watch(engine)
         return engine
 
+    def using(self, connection: object) -> Transaction:
+        """Return a place for stores that write in the transaction open on a connection; the caller commits it.
+
+        Nothing is repeated, cached or created there. The caches of this database are not used. A call that is refused
+        undoes only what it did itself. Make one for each transaction.
+
+        Args:
+            connection: A connection to the same database, of mysql-connector, PyMySQL, aiomysql or asyncmy, or
+                SQLAlchemy's. For asynchronous stores its library must be asynchronous, for synchronous ones blocking.
+
+        Raises:
+            ConfigError: It is no such connection.
+        """
+        return Transaction(self, connection)
+
+    def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
+        """Report now, and not at the first call, that a store cannot work with the driver.
+
+        Args:
+            store: The name of its class.
+            blocks: Whether its methods block.
+            other: The name of the class with the other kind of methods.
+
+        Raises:
+            DriverMissing: The driver's library is not installed.
+            ConfigError: The driver has no synchronous side, or the connection of a transaction is of the other kind.
+        """
+        driver = find_driver(self.config.driver)
+        if blocks and not getattr(driver, "blocks", True):
+            raise ConfigError(
+                f"Driver {self.config.driver!r} has no synchronous side. Use driver='pymysql' or 'mysql-connector', or "
+                f"{other}."
+            )
+
     def stats(self) -> Stats:
         """Current pool usage, and counters since creation or the last fork. Calls no server."""
         engines = vars(self)  # not the properties, which would create an engine
@@ -255,6 +299,50 @@ class Database:
 
     def __repr__(self) -> str:
         return f"Database({description_of(self.config)})"
+
+
+class Transaction(Database):
+    """Runs the calls of stores in the transaction open on a program's connection: `Database.using` makes it.
+
+    Args:
+        database: Its options hold here too.
+        connection: The connection.
+    """
+
+    in_transaction = True
+
+    def __init__(self, database: Database, connection: object) -> None:
+        self.config, self.counters, self.telemetry = database.config, Counters(), database.telemetry
+        self._database = database
+        self.states, self._caches = LRUCache(0), {}
+        self._borrowed = Borrowed(connection)
+        self._execution = TransactionExecution(self.config, self.counters, self._borrowed, self.empty_caches)
+
+    def registry(self, key: Hashable, make: Callable[[], C]) -> C:
+        """See `Database.registry`."""
+        return self._database.registry(key, make)
+
+    def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
+        """Check that the store's methods block if the connection's do; see `Database.check_driver`."""
+        if blocks is not self._borrowed.blocks:
+            own, its = ("blocks", "is asynchronous") if blocks else ("is asynchronous", "blocks")
+            raise ConfigError(f"{store} {own}, and the connection {its}: use {other}, or another connection.")
+
+    @cached_property
+    def asynchronous(self) -> AsyncEngine:
+        """Runs the operations of asynchronous stores."""
+        return AsyncEngine(self.config, self.counters, self._execution)
+
+    @cached_property
+    def synchronous(self) -> SyncEngine:
+        """Runs the operations of synchronous stores."""
+        return SyncEngine(self.config, self.counters, self._execution)
+
+    def close(self) -> None:
+        """Do nothing: the program closes its connection."""
+
+    async def aclose(self) -> None:
+        """Do nothing: the program closes its connection."""
 
 
 def share(

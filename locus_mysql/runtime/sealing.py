@@ -410,7 +410,7 @@ def no_support(family: str) -> EncryptionError:
     """Return the error for a family that does not encrypt what it stores."""
     return EncryptionError(
         f"Tables of family {family!r} do not support encryption, and encryption= is set, so nothing is stored in them. "
-        "Give this store a Database without encryption=; docs/encryption.md lists the families that support it."
+        "Give this store a Database without encryption=; docs/security.md lists the families that support it."
     )
 
 

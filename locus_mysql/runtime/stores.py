@@ -36,7 +36,6 @@ from typing import (
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..drivers.registry import find_driver
 from ..errors import ConfigError
 from .arguments import tenant_scope
 from .database import Database, description_of
@@ -113,7 +112,8 @@ class AsyncStore(Store[Ops]):
     _blocking_class: ClassVar[str | None] = None
 
     def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
-        find_driver(database.config.driver)  # a missing library is reported now, not at the first call
+        blocking = self._blocking_class or f"Sync{type(self).__name__}"
+        database.check_driver(type(self).__name__, blocks=False, other=blocking)
         super().__init__(operations, database, owned=owned)
 
     async def close(self) -> None:
@@ -153,12 +153,8 @@ class SyncStore(Store[Ops]):
     _awaited_class: ClassVar[str | None] = None
 
     def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
-        driver = find_driver(database.config.driver)
-        if not getattr(driver, "blocks", True):
-            raise ConfigError(
-                f"Driver {database.config.driver!r} has no synchronous side. Use driver='pymysql' or "
-                f"'mysql-connector', or {self._awaited_class or type(self).__name__.removeprefix('Sync')}."
-            )
+        awaited = self._awaited_class or type(self).__name__.removeprefix("Sync")
+        database.check_driver(type(self).__name__, blocks=True, other=awaited)
         super().__init__(operations, database, owned=owned)
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ View = dict[int, tuple[str, str]]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that writes the document."""
-    parser.addoption("--write-load-table", action="store_true", help="write the table in docs/failover.md")
+    parser.addoption("--write-load-table", action="store_true", help="write the table in docs/design/failover.md")
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,4 +1,4 @@
-"""The result tables of the tests under load, in a terminal and in docs/failover.md."""
+"""The result tables of the tests under load, in a terminal and in docs/design/failover.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/failover.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/design/failover.md"
 BEGIN, END = "<!-- the table of faults begins -->\n", "<!-- the table of faults ends -->\n"
 
 _HEADS = (
@@ -76,7 +76,7 @@ def _table(head: str, rows: Sequence[Row], first_of: Callable[[Row], str]) -> st
 
 
 def write_document(rows: Sequence[Row]) -> None:
-    """Replace the table in docs/failover.md."""
+    """Replace the table in docs/design/failover.md."""
     text = DOCUMENT.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     DOCUMENT.write_text(f"{before}{BEGIN}\n{as_markdown(rows)}\n\n{END}{after}", encoding="utf-8")

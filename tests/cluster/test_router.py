@@ -99,7 +99,7 @@ async def test_calls_through_the_router_follow_the_primary(
 ) -> None:
     old, (new, _) = group.primary(), group.secondaries()
     host = str(MySQLConfig(dsn=router_addresses()[port]).endpoints[0])
-    options = {"hosts": (host, host)} if port == "passthrough" else {}  # as docs/failover.md says
+    options = {"hosts": (host, host)} if port == "passthrough" else {}  # as docs/servers.md says
     stores = {side: open_through(side, port, retry_deadline_s=90, **options) for side in EVERY_SIDE}
     for side, store in stores.items():
         await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(3)))

@@ -1,7 +1,7 @@
 """Nothing acknowledged is lost or doubled, and no call hangs, while the group fails under the load of 32 clients.
 
 The clients use every side of every driver, directly and through MySQL Router, and every family of tables. Each fault
-happens twice, ten times in the full run. The tables are printed, and written into docs/failover.md by:
+happens twice, ten times in the full run. The tables are printed, and written into docs/design/failover.md by:
 
     LOCUS_MYSQL_TEST_FULL=true .venv/bin/python ci/cluster --router run -- \
         .venv/bin/python -m pytest tests/cluster/test_under_load.py --write-load-table

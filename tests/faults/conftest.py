@@ -1,8 +1,8 @@
 """Fixtures of the fault tests, and their result table: printed at the end, and written into the documents.
 
 pytest tests/faults                          print the table
-pytest tests/faults --write-faults-table     and write it into docs/faults.md, with every driver and a fifth of the
-                                             faults for each store; with LOCUS_MYSQL_TEST_FULL=true, all of them
+pytest tests/faults --write-faults-table     and write it into docs/design/faults.md, with every driver and a fifth of
+                                             the faults for each store; with LOCUS_MYSQL_TEST_FULL=true, all of them
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..integration.conftest import (  # noqa: F401 - fixtures
 from ..integration.proxy import WireProxy
 from .table import Row, as_document, as_text
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/faults.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/design/faults.md"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

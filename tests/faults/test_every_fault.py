@@ -180,7 +180,7 @@ def test_every_family_and_every_fault_is_tried() -> None:
 
 
 def test_the_document_shows_every_fault_and_every_record_with_every_driver() -> None:
-    document = (Path(__file__).resolve().parents[2] / "docs/faults.md").read_text(encoding="utf-8")
+    document = (Path(__file__).resolve().parents[2] / "docs/design/faults.md").read_text(encoding="utf-8")
     for side in EVERY_SIDE:
         for fault in FAULTS:
             assert f"\n| {fault} | {side} |" in document

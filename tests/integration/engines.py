@@ -61,7 +61,7 @@ def run_statement(connection: pymysql.Connection[Any], sql: str, *params: Any) -
             time.sleep(0.05)
 
 
-#: Patterns of the ids of tests that are left out on OceanBase, and the reasons. docs/engines.md has the same list.
+#: Patterns of the ids of tests that are left out on OceanBase, and the reasons. docs/design/engines.md has them.
 LEFT_OUT = {
     r"::TestPlans::|test_a_page_(walks_its_index|reads_as_much_whatever)|test_rows_read_and_estimates_do_not": (
         "They read MySQL's query plans, or count the rows that it reads."

@@ -69,7 +69,10 @@ if ENGINE == "oceanbase":
         monkeypatch.setattr(OCEANBASE, "families", OCEANBASE.families | {"toys"})
         config = make_config(driver="pymysql")
         check(config, 1, "create")
-        run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, crc) VALUES ('t', 'bear', 0, 0)")
+        run_sql(
+            f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, version, crc)"
+            " VALUES ('t', 'bear', 0, RANDOM_BYTES(16), 0)"
+        )
         register_family(UpgradedToys(3))
         try:
             with pytest.raises(UnsupportedServer, match=r"changes nothing there.*migrate --sql --family toys"):

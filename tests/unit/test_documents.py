@@ -103,8 +103,8 @@ def test_generated_documents_of_options_are_up_to_date() -> None:
 @pytest.mark.parametrize(
     ("name", "title", "page"),
     [
-        ("MySQLCheckpointer", "Options of MySQLCheckpointer", "docs/locus.md"),
-        ("SyncMySQLCheckpointer", "Options of MySQLCheckpointer", "docs/locus.md"),
+        ("MySQLCheckpointer", "Options of MySQLCheckpointer", "docs/checkpoints.md"),
+        ("SyncMySQLCheckpointer", "Options of MySQLCheckpointer", "docs/checkpoints.md"),
         ("MemoryStore", "Options of MemoryStore", "docs/memories.md"),
         ("SyncMemoryStore", "Options of MemoryStore", "docs/memories.md"),
     ],
@@ -138,7 +138,7 @@ def test_the_docstring_of_the_configuration_names_every_option() -> None:
 
 def methods() -> list[set[str]]:
     """Return the documented methods, by group."""
-    return [set(re.findall(r"`(\w+)`", named)) for _, named in rows(section("Methods", "docs/methods.md"))]
+    return [set(re.findall(r"`(\w+)`", named)) for _, named in rows(section("Methods", "docs/checkpoints.md"))]
 
 
 def public(value: type) -> set[str]:
@@ -170,9 +170,7 @@ def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
 @pytest.mark.parametrize("name", ["TranscriptStore", "SyncTranscriptStore"])
 def test_the_table_of_methods_of_transcripts_is_the_store(name: str) -> None:
     found = {
-        code(method.strip())
-        for _, cell in rows(section("Methods", "docs/transcripts.md"))
-        for method in cell.split(",")
+        code(method.strip()) for _, cell in rows(section("Methods", "docs/agent-sdks.md")) for method in cell.split(",")
     }
     assert found == public(getattr(locus_mysql.transcripts, name)) - {"config", "close", "database", "tenant_scope"}
 
@@ -188,7 +186,7 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
         if isinstance(value, type) and issubclass(value, errors.LocusMySQLError)
     }
     groups = {"LocusMySQLError", "UsageError", "SetupError"}
-    table = rows(section("Errors", "docs/errors.md"))
+    table = rows(section("Errors", "docs/troubleshooting.md"))
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
     assert [issubclass(error, errors.UsageError) for error in order] == [True] * 10 + [False] * (len(order) - 10)
@@ -196,14 +194,14 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     assert not any(issubclass(error, errors.SetupError) for error in order[23:])
 
 
-def numbers(cell: str) -> set[int]:
+def numbers(cell: str) -> frozenset[int]:
     """Return the numbers of a cell or a sentence, with those between the ends of a range."""
     ends = [(int(first), int(last or first)) for first, last in re.findall(r"(\d+)(?:\u2013(\d+))?", cell)]
-    return {number for first, last in ends for number in range(first, last + 1)}
+    return frozenset(number for first, last in ends for number in range(first, last + 1))
 
 
 def test_the_table_of_the_servers_errors_is_the_code() -> None:
-    text = section("Errors of the server", "docs/errors.md")
+    text = section("Errors of the server", "docs/troubleshooting.md")
     assert [(reason, numbers(cell), code(kind), repeated) for reason, cell, kind, repeated in rows(text)] == [
         (
             one.name,
@@ -220,7 +218,7 @@ def test_the_table_of_the_servers_errors_is_the_code() -> None:
 def test_the_extras_are_those_of_the_package() -> None:
     declared = read("pyproject.toml").split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
     extras = set(re.findall(r"^([\w-]+) = \[", declared, re.MULTILINE)) - {"drivers"}
-    assert {code(name) for name, *_ in rows(section("Install", "docs/drivers.md"))} == extras
+    assert {code(name) for name, *_ in rows(section("Install", "docs/configuration.md"))} == extras
 
 
 def granted(mode: str) -> str:
@@ -282,8 +280,8 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
 
 
 def test_the_documents_have_links_to_check() -> None:
-    assert "docs/locus.md" in links("README.md")
-    assert "locus.md#one-changed-line" in links("docs/moving-over.md")
+    assert "docs/langgraph.md" in links("README.md")
+    assert "checkpoints.md#one-changed-line" in links("docs/commands.md")
     assert "adding-a-driver" in anchors("CONTRIBUTING.md")
 
 
@@ -291,8 +289,14 @@ def test_every_page_is_listed_in_the_index() -> None:
     assert {Path(page).name for page in PAGES} - {*links("docs/README.md"), "README.md"} == set()
 
 
-def test_a_page_is_short() -> None:
-    assert [page for page in PAGES if len(read(page).splitlines()) > 150] == []
+def test_the_pages_for_users_are_few_and_short() -> None:
+    assert len(PAGES) <= 20
+    assert [page for page in PAGES if len(read(page).splitlines()) > 280] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_begins_with_an_example(page: str) -> None:
+    assert re.search(r"^```\w+$", "\n".join(read(page).splitlines()[:25]), re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
@@ -301,7 +305,7 @@ def test_an_entrance_is_short(document: str) -> None:
 
 
 def test_a_page_of_design_is_short_and_listed() -> None:
-    assert [page for page in DESIGN if len(read(page).splitlines()) > 150] == []
+    assert [page for page in DESIGN if len(read(page).splitlines()) > 210] == []
     assert {Path(page).name for page in DESIGN} - set(links("docs/design/README.md")) == {"README.md"}
 
 
@@ -365,7 +369,7 @@ def test_the_changelog_has_this_version() -> None:
 
 
 def test_the_table_of_loggers_is_complete() -> None:
-    table = [code(name) for name, _ in rows(section("Logs", "docs/observability.md"))]
+    table = [code(name) for name, _ in rows(section("Logs", "docs/troubleshooting.md"))]
     named = set()
     for path in (ROOT / "locus_mysql").rglob("*.py"):
         named |= set(re.findall(r"getLogger\(([^)]*)\)", path.read_text(encoding="utf-8")))
@@ -373,7 +377,7 @@ def test_the_table_of_loggers_is_complete() -> None:
 
 
 def test_the_table_of_numbers_lists_all_stats() -> None:
-    table = [re.findall(r"`(\w+)`", names) for names, _ in rows(section("Numbers", "docs/observability.md"))]
+    table = [re.findall(r"`(\w+)`", names) for names, _ in rows(section("Numbers", "docs/troubleshooting.md"))]
     assert [name for names in table for name in names] == sorted(
         (field.name for field in fields(Stats)), key=[name for names in table for name in names].index
     )

@@ -1,4 +1,4 @@
-"""Imports follow the layers in docs/architecture.md."""
+"""Imports follow the layers in docs/design/architecture.md."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ FOREIGN = {
 
 
 def layers() -> list[str]:
-    """Return the layers of docs/architecture.md, outermost first."""
-    text = (ROOT / "docs/architecture.md").read_text()
+    """Return the layers of docs/design/architecture.md, outermost first."""
+    text = (ROOT / "docs/design/architecture.md").read_text()
     drawing = text.partition("## The layers")[2].partition("```text\n")[2].partition("```")[0]
     return re.findall(r"^(\w+)", drawing, re.MULTILINE)
 

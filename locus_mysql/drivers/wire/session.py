@@ -153,7 +153,7 @@ def check_server_version(text: str) -> None:
     if "tidb" in lowered:
         raise UnsupportedServer(
             f"The server is TiDB ({shown}), which lacks statements that are needed here, such as JSON_TABLE and "
-            "full-text indexes: see docs/scaling.md. Use MySQL 8.0.19 or later, or OceanBase."
+            "full-text indexes: see docs/servers.md. Use MySQL 8.0.19 or later, or OceanBase."
         )
     match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     if match is None:

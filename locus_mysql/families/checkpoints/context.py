@@ -44,4 +44,4 @@ class Context:
         self.counters = database.counters
         self.cache = database.cache(("threads", tables), lambda: ThreadCache(database.states, tables))
         self.known_ids = database.cache(("known ids", tables), lambda: LRUCache(KNOWN_IDS))
-        self.turns = database.cache(("turns", tables), Turns)
+        self.turns = database.registry(("turns", tables), Turns)

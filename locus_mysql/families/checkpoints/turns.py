@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 from ...engine.logs import TURNS, loggable
 from ...engine.loops import settled
 from ...engine.operation import Operation
-from ...errors import LocusMySQLError, ThreadBusy
+from ...errors import ConfigError, LocusMySQLError, ThreadBusy
+from ...runtime.database import Database
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
 from .operations import CheckpointOperations
@@ -59,7 +60,9 @@ class AsyncTurns(AsyncStore[Ops]):
             ThreadBusy: Another caller had the turn for the whole wait.
             TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
             InvalidInput: An argument is wrong.
+            ConfigError: The store writes in a transaction of the program.
         """
+        _check_database(self.database)
         return AsyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
 
 
@@ -83,8 +86,18 @@ class SyncTurns(SyncStore[Ops]):
             ThreadBusy: Another caller had the turn for the whole wait.
             TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
             InvalidInput: An argument is wrong.
+            ConfigError: The store writes in a transaction of the program.
         """
+        _check_database(self.database)
         return SyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
+
+
+def _check_database(database: Database) -> None:
+    if database.in_transaction:
+        raise ConfigError(
+            "A turn is renewed while your code runs, outside of your transaction. Take it with a store of the Database "
+            "itself, around the transaction: calls in the transaction then belong to it."
+        )
 
 
 class _Turn:

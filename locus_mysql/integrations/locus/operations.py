@@ -81,6 +81,11 @@ class LocusOperations:
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""
+        if database.in_transaction and self.on_conflict != "keep":
+            raise ConfigError(
+                f"on_conflict={self.on_conflict!r} does not work in a transaction of your own, since the run would go "
+                "on from a checkpoint that may be rolled back. Pass expected= to save."
+            )
         self.checkpoints.context.attach(database)
         self._positions = database.cache(("positions of runs", self.config.table_prefix), lambda: self._positions)
 

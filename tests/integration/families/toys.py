@@ -1,6 +1,6 @@
 """A family of tables that exists only in the tests: toys, some of which are broken.
 
-It follows ``docs/adding-a-family.md``, in one file instead of folders.
+It follows ``docs/design/adding-a-family.md``, in one file instead of folders.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_a_source_distribution_installs_what_the_wheel_holds(wheel: Path, sdist:
 
 def test_links_and_pictures_of_the_readme_lead_to_the_repository(wheel: Path) -> None:
     text = content_of(wheel, "METADATA")
-    assert "](https://example.org/team/locus-mysql/blob/HEAD/docs/limits.md)" in text
+    assert "](https://example.org/team/locus-mysql/blob/HEAD/docs/comparison.md)" in text
     assert "](https://example.org/team/locus-mysql/raw/HEAD/docs/images/inspector-thread.png)" in text
     assert re.findall(r"\]\((?!https://)", text) == []
     assert "Project-URL: Repository, https://example.org/team/locus-mysql\n" in text

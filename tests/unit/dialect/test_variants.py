@@ -67,7 +67,7 @@ def test_a_template_is_replaced_only_where_a_certain_piece_stands_in_it() -> Non
 
 
 def test_a_family_that_does_not_hold_there_is_refused() -> None:
-    with pytest.raises(FamilyRefused, match=r"'games' are not supported on Elsewhere.*docs/engines.md"):
+    with pytest.raises(FamilyRefused, match=r"'games' are not supported on Elsewhere.*docs/servers.md"):
         variant().statement(read(family="games"))
 
 

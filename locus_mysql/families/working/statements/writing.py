@@ -36,6 +36,19 @@ class NewEntry(NamedTuple):
     valid_until: int = 0
 
 
+class NewCheckpoint(NamedTuple):
+    """A checkpoint that is written."""
+
+    checkpoint_id: str
+    stamp: int
+    label: str | None
+    variables: int
+    notes: int
+    size_bytes: int
+    created_at: str | None
+    checksum: int
+
+
 class Use(NamedTuple):
     """The stamp of the last use of a variable."""
 
@@ -144,8 +157,7 @@ DROP = SQL("DELETE FROM {entries} WHERE {ROWS} AND kind = 3 AND name IN (:names)
 
 CREATE = SQL("""
 INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at, checksum)
-VALUES [rows: (:tenant, :sid, :checkpoint_id, :stamp, :label, :variables, :notes, :size_bytes,
-               '1970-01-01' + INTERVAL :created_us MICROSECOND, :checksum)]
+VALUES [rows: (:tenant, :sid, :checkpoint_id, :stamp, :label, :variables, :notes, :size_bytes, :created_at, :checksum)]
 """)
 DELETE = SQL("DELETE FROM {checkpoints} WHERE {ROWS} AND checkpoint_id IN (:ids)")
 

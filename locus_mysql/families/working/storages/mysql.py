@@ -17,7 +17,7 @@ from ....dialect.statement import Param, Query, Statement
 from ....drivers.registry import find_driver
 from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, one_in
-from ....errors import CorruptCheckpoint, LocusMySQLError
+from ....errors import ConfigError, CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
@@ -30,7 +30,7 @@ from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
-from ..statements.writing import Outcome, Use, in_portions, sql_time
+from ..statements.writing import NewCheckpoint, Outcome, Use, in_portions, sql_time
 from ..stored import Seals
 from ..tables import tables
 from .fair_lock import SessionLocks
@@ -280,7 +280,8 @@ class WorkingOperations(OptimisticOperations):
         steps += in_portions(writing.DROP, "names", changes.drops, *of_session)
         steps += in_portions(writing.PUT, "rows", [seals.row(*put) for put in changes.puts], *of_session)
         steps += in_portions(writing.USE, "rows", [Use(*use) for use in changes.uses], *of_session)
-        created = [seals.checkpoint_row(one) for one in changes.created]
+        rows = [seals.checkpoint_row(one) for one in changes.created]
+        created = [NewCheckpoint(*row[:6], sql_time(row.created_us), row.checksum) for row in rows]
         steps += in_portions(writing.CREATE, "rows", created, *of_session)
         if changes.removed:
             steps.append(writing.DELETE(self.sql, key, sid=work.head.sid, ids=changes.removed))
@@ -384,6 +385,11 @@ class MySQLStorage(TwoSided):
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
         find_driver(self.config.driver)  # a missing library is reported now, not at the first call
+        if self.database.in_transaction:
+            raise ConfigError(
+                "Working memory writes in transactions of its own, and repeats them: give it the Database itself, not "
+                "one in using(connection). A state that belongs to your transaction can be saved in a CheckpointStore."
+            )
         self._operations = WorkingOperations(self.config)
         key = "locks of sessions", self.config.table_prefix
         super().__init__(self._operations, self.database.cache(key, SessionLocks))

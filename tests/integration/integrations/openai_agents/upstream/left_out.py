@@ -1,6 +1,6 @@
 """The SDK's tests that do not run against our sessions, with the reasons: patterns of their ids.
 
-A reason must be true for every test that its pattern matches. ``docs/openai-agents.md`` lists the differences.
+A reason must be true for every test that its pattern matches. ``docs/agent-sdks.md`` lists the differences.
 """
 
 from __future__ import annotations

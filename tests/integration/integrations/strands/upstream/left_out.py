@@ -1,6 +1,6 @@
 """The framework's tests that do not run against our classes, with the reasons: patterns of their ids.
 
-A reason must be true for every test that its pattern matches. ``docs/strands.md`` lists the differences.
+A reason must be true for every test that its pattern matches. ``docs/adk-strands-pydantic.md`` lists the differences.
 """
 
 from __future__ import annotations

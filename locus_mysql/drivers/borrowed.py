@@ -1,0 +1,122 @@
+"""Connections that a program lends: `Borrowed` sends one statement at a time by the library that opened the connection.
+
+The library's own call is used, not its socket: the C extension of Connector/Python shows none. Values are read as they
+were sent, and decoded as those of our own connections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeAlias
+
+from ..errors import ConfigError
+from .interface import Result, Row
+from .wire.results import decoder
+
+#: Yields calls of the library, which return a value or an awaitable; receives what they return.
+Calls: TypeAlias = Generator[Callable[[], Any], Any, Result]
+
+#: In the message about an UPDATE: the rows that changed. With CLIENT_FOUND_ROWS, which SQLAlchemy sets, the number of
+#: affected rows counts all that matched. `ROW_COUNT()` does too; our statements change each row that they match.
+_CHANGED = re.compile(rb"Changed: (\d+)")
+
+
+class Borrowed:
+    """A connection that a program lends.
+
+    Args:
+        connection: A connection of a supported library, or SQLAlchemy's.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+
+    def __init__(self, connection: object) -> None:
+        self._connection: Any = _unwrapped(connection)
+        modules = [one.__module__ for one in type(self._connection).__mro__]
+        found = next((_LIBRARIES[module] for module in modules if module in _LIBRARIES), None)
+        if found is None:
+            raise ConfigError(
+                f"A {type(connection).__module__}.{type(connection).__name__} is no connection that can be used. Give "
+                "an open connection of mysql-connector, PyMySQL, aiomysql or asyncmy, or SQLAlchemy's, which has one."
+            )
+        self.blocks, self._query, self._drop = found
+
+    def query(self, statement: bytes) -> Calls:
+        """Send a statement; return its result. Raises the library's errors."""
+        return self._query(self._connection, statement)
+
+    def drop(self) -> None:
+        """Close the socket at once, which undoes the transaction; never raises."""
+        with suppress(Exception):
+            self._drop(self._connection)
+
+
+def _unwrapped(connection: Any) -> Any:
+    """Return the connection of the client library in one of SQLAlchemy, or of Connector/Python's pool."""
+    if type(connection).__module__.startswith("sqlalchemy."):
+        for name in ("sync_connection", "driver_connection", "connection"):
+            inner = getattr(connection, name, None)
+            if inner is not None and not callable(inner):
+                return _unwrapped(inner)
+    return getattr(connection, "_cnx", connection)
+
+
+def _ask_pymysql(options: tuple[str, str], library: Any, statement: bytes) -> Calls:
+    """Send a statement by PyMySQL, or one of its ports.
+
+    Args:
+        options: The attributes that say whether text is decoded, and how each type is.
+        library: The connection.
+        statement: The statement.
+    """
+    decodes, decoders = options
+    before = getattr(library, decodes), getattr(library, decoders)
+    setattr(library, decodes, False)
+    setattr(library, decoders, {})
+    try:
+        yield partial(library.query, statement)
+    finally:
+        setattr(library, decodes, before[0])
+        setattr(library, decoders, before[1])
+    answer = library._result
+    if answer.rows is None:
+        return _changed(answer.affected_rows, answer.insert_id, answer.message)
+    return _read(answer.rows, [(field.type_code, field.charsetnr) for field in answer.fields])
+
+
+def _ask_connector(library: Any, statement: bytes) -> Calls:
+    answer = yield partial(library.cmd_query, statement, raw=True)
+    if "columns" not in answer:
+        return _changed(answer["affected_rows"], answer["insert_id"], answer.get("info_msg", "").encode())
+    columns = [(column[1], column[8]) for column in answer["columns"]]
+    rows, _ = yield partial(library.get_rows, raw=True)
+    return _read(rows, columns)
+
+
+def _changed(affected: int, last_insert_id: int, message: bytes | None) -> Result:
+    changed = _CHANGED.search(message or b"")
+    return Result((), int(changed[1]) if changed else affected, last_insert_id)
+
+
+def _read(rows: Sequence[Sequence[bytes | None]], columns: Sequence[tuple[int, int]]) -> Result:
+    decoders = [decoder(*column) for column in columns]
+    read: list[Row] = [
+        tuple([None if value is None else decode(bytes(value)) for decode, value in zip(decoders, row, strict=True)])
+        for row in rows
+    ]
+    return Result(read, 0, 0, len(columns))
+
+
+#: By the module of the connection's class: whether its calls block, how to send a statement, how to close the socket.
+_LIBRARIES: dict[str, tuple[bool, Callable[[Any, bytes], Calls], Callable[[Any], object]]] = {
+    "pymysql.connections": (True, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda it: it._force_close()),
+    "aiomysql.connection": (False, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda it: it.close()),
+    "asyncmy.connection": (False, partial(_ask_pymysql, ("_use_unicode", "_decoders")), lambda it: it.close()),
+    "mysql.connector.connection": (True, _ask_connector, lambda it: it.shutdown()),
+    "mysql.connector.connection_cext": (True, _ask_connector, lambda it: it.shutdown()),
+    "mysql.connector.aio.connection": (False, _ask_connector, lambda it: it._socket._writer.transport.abort()),
+}
