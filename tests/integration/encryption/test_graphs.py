@@ -72,7 +72,7 @@ async def test_parts_stay_readable_after_removals(saver: Any, make_config: MakeC
     await SAMPLE.fill(AnyStore(saver), "t")
     before = saver.get(thread_id="t")
     saver.prune(thread_id="t", keep=1)
-    fresh = SyncMySQLCheckpointSaver(make_config(driver="pymysql", encryption=keys(), cache_bytes=0))
+    fresh: Any = SyncMySQLCheckpointSaver(make_config(driver="pymysql", encryption=keys(), cache_bytes=0))
     assert fresh.get(thread_id="t")["checkpoint"] == before["checkpoint"]
     fresh.close()
 
