@@ -126,7 +126,7 @@ def owners(run_sql: RunSql, config: MySQLConfig, family: str) -> set[tuple[Any, 
     """Return the keys of all owners, with their tenants."""
     if family == "memu":
         return set()
-    tables = find_family(family).tables(config)  # type: ignore[attr-defined]
+    tables = find_family(family).tables(config)[0]
     key = ", ".join(("tenant", *tables.owner.key))
     return set(run_sql(f"SELECT {key} FROM {config.database}.`{tables.names[tables.owner.role]}`"))
 
@@ -134,7 +134,7 @@ def owners(run_sql: RunSql, config: MySQLConfig, family: str) -> set[tuple[Any, 
 def expire(run_sql: RunSql, config: MySQLConfig, family: str, keys: set[tuple[Any, ...]]) -> int:
     """Let owners expire; return the number of those of the tenant ``default``."""
     if family != "memu":
-        tables = find_family(family).tables(config)  # type: ignore[attr-defined]
+        tables = find_family(family).tables(config)[0]
         where = " AND ".join(f"{one} = %s" for one in ("tenant", *tables.owner.key))
         table = f"{config.database}.`{tables.names[tables.owner.role]}`"
         for key in keys:
@@ -157,7 +157,7 @@ def test_vacuum_removes_what_has_expired_of_the_tenant_and_nothing_else(
     number = expire(run_sql, config, family, owners(run_sql, config, family) - kept)
     expired = rows(run_sql, config, family, "default") - stays
     others = rows(run_sql, config, family, "acme")
-    noun = find_family(family).tables(config).owner.noun  # type: ignore[attr-defined]
+    noun = find_family(family).tables(config)[0].owner.noun
     shown = run("health", "--family", family)
     assert f" {number} expired {noun}s" in shown
     planned = run("vacuum", "--older-than-days", "30", "--family", family, "--dry-run")
