@@ -220,7 +220,7 @@ class ToyBox(AsyncStore[ToyOperations]):
     """The toys of one tenant."""
 
     def __init__(self, where: MySQLConfig | Database) -> None:
-        database, config, owned = share(where, {})
+        database, config, owned = share(type(self), where, {})
         super().__init__(ToyOperations(config), database, owned=owned)
 
     put = awaited_method(ToyOperations.put)
@@ -234,7 +234,7 @@ class SyncToyBox(SyncStore[ToyOperations]):
     """The toys of one tenant, with blocking methods."""
 
     def __init__(self, where: MySQLConfig | Database) -> None:
-        database, config, owned = share(where, {})
+        database, config, owned = share(type(self), where, {})
         super().__init__(ToyOperations(config), database, owned=owned)
 
     put = blocking_method(ToyOperations.put)
