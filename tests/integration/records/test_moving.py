@@ -317,7 +317,7 @@ def test_a_copy_is_sealed_anew(
     fill(source, family, "one")
     report = asyncio.run(copy(as_async(source), as_async(target), family, verify=True))
     assert report.complete, report
-    assert report.verified == report.copied > 2
+    assert report.verified == report.copied > 1
     assert read(target, family, "one") == read(source, family, "one")
     again = asyncio.run(copy(as_async(source), as_async(target), family))
     assert (again.copied, again.present) == (0, report.copied)
@@ -340,7 +340,7 @@ def test_a_damaged_row_is_named_and_left_out(
 
 def test_a_killed_export_continues(any_family: str, config: MySQLConfig, run: Run, tmp_path: Path) -> None:
     family = any_family
-    fill(config, family, *(f"name {number}" for number in range(4)))
+    fill(config, family, *(f"name {number}" for number in range(6)))
     whole, file = tmp_path / "whole", tmp_path / "rows"
     assert run("export", str(whole), "--family", family)[0] == 0
     for at in (3, 2, 4):
@@ -371,6 +371,7 @@ def test_a_killed_import_leaves_no_part_of_an_owner_and_is_completed(
     assert stored(run_sql, config_elsewhere(config, family), family) == stored(run_sql, config, family)
 
 
+@pytest.mark.parametrize("family", [one for one in FAMILIES if one != "current"])  # which has one row an owner
 def test_rows_of_a_killed_import_do_not_stay_beside_those_of_the_next(
     family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
@@ -480,7 +481,8 @@ def test_imports_side_by_side_double_and_lose_nothing(
 
 
 HEAD = '{"format":"locus-mysql rows 1","family":"toys","layout":1,"tenant":"default"}\n'
-TOY = '{"owner":["ball",0,{"b":"AAAAAAAAAAAAAAAAAAAAAA=="}]}\n'
+TIMES = '"2026-01-01 00:00:00.000000","2026-01-01 00:00:00.000000",null'
+TOY = f'{{"owner":["ball",0,{{"b":"AAAAAAAAAAAAAAAAAAAAAA=="}},{TIMES}]}}\n'
 
 
 @pytest.mark.parametrize(
@@ -495,7 +497,7 @@ TOY = '{"owner":["ball",0,{"b":"AAAAAAAAAAAAAAAAAAAAAA=="}]}\n'
         (HEAD + TOY.replace("0,", "true,"), "Line 2: A value is null, a whole number"),
         (HEAD + TOY.replace('"ball"', '"\\ud800"'), "Line 2: A value"),
         (HEAD + TOY.replace("ball", "b" * 129) + '{"end":{"items":1}}\n', "Data too long"),
-        (HEAD + '{"owner":["ball"]}\n', "Line 2: The row must have 3 values"),
+        (HEAD + '{"owner":["ball"]}\n', "Line 2: The row must have 6 values"),
         (HEAD + '{"part":"none","row":[]}\n', "Line 2: A line is a row of a table"),
         (HEAD + TOY + '{"part":"wheels","row":[1,{"b":"?"}]}\n', "Line 3: Bytes must be in base 64"),
         (HEAD + TOY + '{"end":{"items":2}}\n', "had 2 rows when it was written, and has 1"),
