@@ -43,7 +43,7 @@ def test_mysql_8_0_19_and_its_kin_are_accepted(text: str) -> None:
         ("5.7.44-log", r"^MySQL 5\.7\.44 is too old; 8\.0\.19 or later"),
         ("5.7.mysql_aurora.2.11.1", r"^MySQL 5\.7 is too old"),
         ("8.0.18", r"^MySQL 8\.0\.18 is too old"),
-        ("8.0.11-TiDB-v7.5.0", r"^The server is TiDB .*lacks .* JSON_TABLE .*docs/scaling\.md.*OceanBase"),
+        ("8.0.11-TiDB-v7.5.0", r"^The server is TiDB .*lacks .* JSON_TABLE .*docs/servers\.md.*OceanBase"),
         ("5.7.25-TiDB-v6.1.0", r"^The server is TiDB"),
         ("nonsense", "'nonsense', which is no MySQL version"),
         ("", "'', which is no MySQL version"),
