@@ -139,6 +139,11 @@ class Upkeep:
         return ()
         yield
 
+    def repair(self, tenant: str) -> Operation[None]:
+        """Repair owners of a tenant before `Maintenance.vacuum` looks at them."""
+        return
+        yield
+
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove more rows of a tenant that are no longer needed, in short transactions.
 
@@ -373,6 +378,7 @@ class Maintenance:
             older_than_days: The age in days from which owners and parts are removed, if the family removes any by age.
         """
         age_us = _age_us(older_than_days)
+        yield from self._upkeep.repair(tenant)
         expired = yield from self.remove_expired(tenant=tenant)
         idle = (yield from self._remove_idle(tenant, age_us)) if self.tables.owner.idles else 0
         if not self.tables.restores and not self.tables.owner.id:

@@ -135,7 +135,6 @@ class CheckpointUpkeep(Upkeep):
 
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove a tenant's old checkpoints, a few threads at a time, but never the newest of a thread."""
-        yield from self._restore_missing_rows(tenant)
         removed, after = 0, ""
         while True:
             find = removing.THREADS_BEFORE(self._sql, tenant=tenant, age_us=age_us, after=after, limit=PAGE)
@@ -166,7 +165,7 @@ class CheckpointUpkeep(Upkeep):
             return 0
         return affected_rows(results, clear_ids, outcome_query)
 
-    def _restore_missing_rows(self, tenant: str) -> Operation[None]:
+    def repair(self, tenant: str) -> Operation[None]:
         """Recreate missing rows of threads that have checkpoints. Only damage leaves a thread without its row."""
         backoff = Backoff("Threads whose rows were made again were found without them")
         while True:

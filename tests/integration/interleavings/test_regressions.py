@@ -129,7 +129,7 @@ def test_a_thread_made_while_it_is_deleted_is_there_or_gone_whole(
 
 def until_it_locks(removing: Call) -> Call:
     """Continue a removal of whole threads until it is about to lock a thread that it found."""
-    while not any(statement.sql.lstrip().startswith("UPDATE") for statement in removing.packet):
+    while not any(statement.sql.lstrip().startswith("DELETE o") for statement in removing.packet):
         removing.step()
         assert not removing.done, "there was nothing to lock"
     return removing
