@@ -50,7 +50,7 @@ async def test_what_has_expired_is_invisible_written_anew_and_removed_by_vacuum(
     before = stored(run_sql, database)
     family, config = find_family(sample.family), make_config()
     async with Database(config) as opened:
-        await opened.asynchronous.run(family.maintenance(config).vacuum(), family.schema(config))
+        await opened.asynchronous.run(family.maintenance(config).vacuum(config.tenant), family.schema(config))
     after = stored(run_sql, database)
     assert [row for row in after if f"{MARKER} gone" in row] == []
     for name in ("lasts", "stays", "back"):
