@@ -342,7 +342,7 @@ def test_a_revision_of_alembic_runs_the_same_steps(
 ) -> None:
     (tmp_path / "versions").mkdir()
     (tmp_path / "env.py").write_text(ALEMBIC_ENV)
-    page = (Path(__file__).parents[3] / "docs" / "upgrading.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text()
     (revision,) = re.findall(r"```python\n(\"{3}Upgrade the tables.*?)```", page, flags=re.DOTALL)
     (tmp_path / "versions" / "4c1f0e8a7b21_upgrade.py").write_text(revision)
     monkeypatch.setenv("LOCUS_MYSQL_DSN", f"{dsn_of(config)}?driver=pymysql")
