@@ -186,7 +186,7 @@ async def test_another_tenant_sees_nothing_and_nobody_what_expired(
         assert (statistics.days, statistics.largest) == ([], [])
         assert await other.changed([(side.name, name)]) == {}
     assert [hit.thread_id for hit in await inspector.search("hello", family=side.name)] == [name]
-    tables = side.family.tables(side.config)
+    (tables,) = side.family.tables(side.config)
     if tables.owner.expires:
         table = tables.names[tables.owner.role]
         run_sql(f"UPDATE {side.config.database}.{table} SET {tables.owner.expires} = '2026-01-01'")
