@@ -282,7 +282,7 @@ SHOWN_BY: Mapping[str, str] = {
     "pool_size": "integration/test_contention_and_cancellation.py::test_many_tasks_share_a_small_pool",
     "pool_timeout_s": "integration/test_contention_and_cancellation.py::test_a_pool_that_stays_full_says_what_to_raise",
     "pool_idle_s": "unit/engine/test_pool.py::test_idle_connections_are_closed_and_checked_until_none_is_left",
-    "pool_max_age_s": "unit/engine/test_pool.py::test_age_counts_from_the_opening_however_often_a_connection_is_used",
+    "pool_max_age_s": "unit/engine/test_pool.py::test_an_expired_connection_is_closed_before_another_is_opened",
     "retry_deadline_s": "integration/test_contention_and_cancellation.py::"
     "test_a_save_raises_an_error_at_the_retry_deadline",
     "select_timeout_s": "unit/drivers/wire/test_session.py::test_a_session_limits_its_reads",
