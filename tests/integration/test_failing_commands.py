@@ -37,6 +37,8 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "memories": ("list",),
     "session": ("list",),
     "rm": ("t", "--yes"),
+    "tenants": (),
+    "forget": ("--yes", "--receipt", "FILE.receipt"),
     "health": (),
 }
 
