@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
+from ....drivers.interface import WATCH
+
 #: Wakes a waiter; returns False if the waiter no longer exists.
 Wake: TypeAlias = Callable[[], bool]
 
@@ -94,12 +96,17 @@ class FairLock:
 
         if self.acquire(wake):
             return
+        watch = WATCH.get()
+        if watch is not None:  # the holder may wait for what the watch of this thread's call holds
+            watch.begin()
         try:
             if not held.wait(timeout_s):
                 raise TimeoutError
         except BaseException:
             self.cancel(wake)
             raise
+        if watch is not None:
+            watch.end()
 
     __aenter__, __enter__ = wait, wait_blocking
 
