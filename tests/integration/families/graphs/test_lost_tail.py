@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci.local_server import LocalServer
-from locus_mysql import SyncMySQLCheckpointSaver
-
-from ...conftest import ONE_OF_EACH, AnyStore, MakeConfig
+from ...conftest import ONE_OF_EACH, AnyStore
 from ...lost_tail import Moment, Tables
 from .conftest import OpenSaver
 
@@ -22,13 +19,6 @@ one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 #: Length of every message. With equal lengths, a part with a reused number fits in the place of the lost one.
 MESSAGE_CHARACTERS = 400
-
-
-#: Number of crashes in one test.
-CRASHES = 4
-
-#: Neither commits nor a timer flush the log; otherwise a slow machine would lose nothing.
-FLUSH_NOTHING = "SET GLOBAL innodb_flush_log_at_trx_commit = 0, GLOBAL innodb_flush_log_at_timeout = 2700"
 
 
 def message(name: str) -> str:
@@ -84,43 +74,3 @@ async def test_after_lost_commits_every_remaining_checkpoint_loads_exactly(
     for reader in (*savers, open_saver(side)):
         for name, lineage in states.items():
             assert await loaded(reader, name) == lineage
-
-
-def test_a_server_killed_before_it_flushed_loses_no_more_than_that(
-    own_server: LocalServer, own_config: MakeConfig, own_sql: RunSQL
-) -> None:
-    """Two processes continue across crashes of a server that does not flush at commit and loses its newest commits."""
-    own_sql(FLUSH_NOTHING)
-    lost = 0
-    try:
-        with SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120)) as saver:
-            other = SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120))
-            lineage: list[str] = []
-            for crash in range(CRASHES):
-                for turn in range(30):
-                    writer = (saver, other)[turn % 2]
-                    lineage = _next_turn(writer, lineage, f"{crash}.{turn}")
-                own_server.restart(crash=True)
-                own_sql(FLUSH_NOTHING)
-                lineage = _next_turn(saver, lineage, f"{crash}.after")
-                found = other.list_checkpoints(thread_id="t", limit=1_000)
-                lost += 30 * (crash + 1) + crash + 1 - len(found)
-                for one in found:
-                    assert one["checkpoint"]["messages"][-1] == message(one["checkpoint_id"])
-                assert found[0]["checkpoint"]["messages"] == [message(name) for name in lineage]
-            other.close()
-    finally:
-        own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1, GLOBAL innodb_flush_log_at_timeout = 1")
-    assert lost > 0, "no crash lost anything, so nothing was tested"
-
-
-def _next_turn(saver: SyncMySQLCheckpointSaver, lineage: list[str], name: str) -> list[str]:
-    """Save a turn after the newest one, and return the names of all turns."""
-    now = [*lineage, name]
-    saver.put(
-        thread_id="t",
-        checkpoint_id=name,
-        checkpoint_data={"messages": [message(one) for one in now]},
-        parent_checkpoint_id=lineage[-1] if lineage else None,
-    )
-    return now
