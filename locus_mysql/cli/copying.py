@@ -15,6 +15,7 @@ from ..errors import LocusMySQLError, SetupError, UsageError
 from ..families.registry import families, find_family
 from ..integrations.sdk import need_locus
 from ..records.transfer import RowSource, RowTarget, copy_rows
+from ..runtime.arguments import from_environment
 from ..runtime.database import Database
 from ..signals import StopRequested, until_stopped
 from ..transfer.engine import TransferReport
@@ -48,7 +49,7 @@ _AGAIN = "Run the copy again: it continues where it stopped."
 FROM_VARIABLE, TO_VARIABLE = "LOCUS_MYSQL_COPY_FROM", "LOCUS_MYSQL_COPY_TO"
 
 #: The prefix of a side that an environment variable holds, and that of the names of LangGraph's savers and stores.
-_FROM_ENVIRONMENT, _LANGGRAPH = "env:", "langgraph-"
+_LANGGRAPH = "langgraph-"
 
 _TARGET_HELP = (
     "mysql://… or mysql+embedded:///… (this package's tables; mysql alone: LOCUS_MYSQL_DSN), or env:NAME for a "
@@ -178,21 +179,10 @@ def _is_own(name: str) -> bool:
 
 
 def _named(given: str | None, variable: str, option: str, forms: str) -> str:
-    name = str(_from_environment(given or os.environ.get(variable, "")))
+    name = str(from_environment(given or os.environ.get(variable, "")))
     if not name:
         raise UsageError(f"Give {option}, or set {variable}, to say where to copy {option.strip('-')}: {forms}.")
     return name
-
-
-def _from_environment(value: Any) -> Any:
-    """Return a value; of ``env:NAME`` that of the environment variable."""
-    if not isinstance(value, str) or not value.startswith(_FROM_ENVIRONMENT):
-        return value
-    name = value.removeprefix(_FROM_ENVIRONMENT)
-    held = os.environ.get(name)
-    if not held:
-        raise UsageError(f"There is no variable {name!r} in the environment.")
-    return held
 
 
 def _advice(error: Exception) -> str:
@@ -215,7 +205,7 @@ def _options(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             options[name] = json.loads(value)
         except ValueError:
-            options[name] = _from_environment(value)
+            options[name] = from_environment(value)
     return options
 
 

@@ -6,6 +6,7 @@ iterate over that list and refer to no family by name.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -118,7 +119,7 @@ class Family(Protocol):
         """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
 
 
-class DeclaredFamily:
+class DeclaredFamily(ABC):
     """A family whose upkeep, moving, encryption and inspection follow from its tables. See `Family`."""
 
     name: str
@@ -129,9 +130,9 @@ class DeclaredFamily:
     vacuumed_by_age = False
     on_request = False
 
+    @abstractmethod
     def declaration(self, config: MySQLConfig) -> Tables:
         """Return the declaration of the tables."""
-        raise NotImplementedError
 
     def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
         """See `Family.tables`."""

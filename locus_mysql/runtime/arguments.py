@@ -6,6 +6,7 @@ The tenant is that of a `tenant_scope` around the call, or `tenant_of` the optio
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..config import StoreOptions
-from ..errors import InvalidInput, TenantUnknown
+from ..errors import InvalidInput, TenantUnknown, UsageError
 from .exact_json import check_json_object
 from .matching import index_keys
 
@@ -23,6 +24,9 @@ THREAD_ID_LIMIT = 512
 CHECKPOINT_ID_LIMIT = 128
 TENANT_LIMIT = 128
 METADATA_LIMIT_BYTES = 65_536
+
+#: Begins the name of an environment variable that is given instead of a value.
+_FROM_ENVIRONMENT = "env:"
 
 #: The greatest age in days, for methods that remove what is older.
 AGE_LIMIT_DAYS = 365_000
@@ -205,3 +209,18 @@ class Tenancy:
             raise TenantUnknown(f"tenant_of named no tenant for thread {thread_id!r}: {error}") from None
         except Exception as error:
             raise TenantUnknown(f"tenant_of could not place thread {thread_id!r}.") from error
+
+
+def from_environment(value: Any) -> Any:
+    """Return a value; of ``env:NAME`` that of the environment variable.
+
+    Raises:
+        UsageError: There is no such variable, or it is empty.
+    """
+    if not isinstance(value, str) or not value.startswith(_FROM_ENVIRONMENT):
+        return value
+    name = value.removeprefix(_FROM_ENVIRONMENT)
+    held = os.environ.get(name)
+    if not held:
+        raise UsageError(f"There is no variable {name!r} in the environment.")
+    return held

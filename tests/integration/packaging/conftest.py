@@ -22,10 +22,12 @@ ROOT = Path(__file__).resolve().parents[3]
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the files from which a release is built, with an address as `ci/release` writes it."""
     copy = tmp_path_factory.mktemp("checkout")
-    for name in ("pyproject.toml", "sbom.cdx.json", "README.md", "CHANGELOG.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     for name in ("locus_mysql", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "ci").mkdir()
+    shutil.copy(ROOT / "ci/sbom.cdx.json", copy / "ci")
     settings = copy / "pyproject.toml"
     settings.write_text(
         settings.read_text().replace("https://repository.invalid", "https://example.org/team/locus-mysql")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
@@ -16,6 +15,7 @@ from locus.memory.registry import get_checkpointer, list_checkpointers
 from ....config import MySQLConfig
 from ....dsn import hide, secrets_in
 from ....errors import SetupError, UsageError
+from ....runtime.arguments import from_environment
 from ....runtime.database import Database
 from ....transfer.engine import Notify
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
@@ -27,9 +27,6 @@ from .threads import AgentTables
 
 #: The source or the target of a copy: its name, or a checkpointer.
 CheckpointerOrName: TypeAlias = "str | BaseCheckpointer | SyncMySQLCheckpointer"
-
-#: Prefix of the value of an option, or of a whole side, that is read from an environment variable.
-_FROM_ENVIRONMENT = "env:"
 
 #: Schemes of URLs, the checkpointers that take them, and the option that is the URL.
 _URLS = {
@@ -63,8 +60,8 @@ class Location:
     """
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None, tenant: str | None = None) -> None:
-        self.name = str(_from_environment(name))
-        self.options = {key: _from_environment(value) for key, value in (options or {}).items()}
+        self.name = str(from_environment(name))
+        self.options = {key: from_environment(value) for key, value in (options or {}).items()}
         self.tenant = tenant
         hidden = [str(self.options[key]) for key in self.options if _is_secret(key)]
         self.secrets = {one for one in [*hidden, *secrets_in(self.name)] if one}
@@ -218,16 +215,6 @@ def _opened(side: CheckpointerOrName | Location) -> tuple[AgentTables | BaseChec
     if isinstance(checkpointer, MySQLCheckpointer | SyncMySQLCheckpointer):
         return AgentTables(checkpointer.database, checkpointer._operations, owned=owned), owned
     return checkpointer, owned
-
-
-def _from_environment(value: Any) -> Any:
-    if not isinstance(value, str) or not value.startswith(_FROM_ENVIRONMENT):
-        return value
-    name = value.removeprefix(_FROM_ENVIRONMENT)
-    found = os.environ.get(name)
-    if not found:
-        raise UsageError(f"There is no variable {name!r} in the environment.")
-    return found
 
 
 def _is_secret(option: str) -> bool:

@@ -1,0 +1,120 @@
+"""The statements of `Maintenance`, filled in from a family's tables."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from ..dialect.sql import SQL, Select
+
+
+class Number(NamedTuple):
+    """A number of rows."""
+
+    number: int
+
+
+class TenantRow(NamedTuple):
+    """The name of a tenant."""
+
+    tenant: str
+
+
+class UsageRow(NamedTuple):
+    """The number of a tenant's owners, of a bounded number, and the time of the last write among them."""
+
+    number: int
+    written_at: datetime | str | None
+
+
+# The pieces: {LIVE} of `RowStatements`, {EXPIRED}, {UNUSED}: nobody holds the owner at present, {WRITTEN}: the time of
+# the last write, {IDENTITY}: what is read of an owner, {NAME}: its name, {UNCHANGED}: it is the one that was read.
+
+COUNT_LIVE = SQL("SELECT COUNT(*){TOTALS} FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE}")
+
+#: Relies on the index of the time of expiry.
+COUNT_EXPIRED = Select("SELECT COUNT(*) FROM {TABLE} o WHERE o.tenant = :tenant AND {EXPIRED}", Number)
+
+#: Owners that expired, of all tenants or of one. Relies on the index of the time of expiry.
+FIND_EXPIRED = SQL("""
+SELECT o.tenant, {IDENTITY}, '', 0
+  FROM {TABLE} o
+ WHERE {EXPIRED} AND {UNUSED}{OF_TENANT}
+ ORDER BY o.{EXPIRES}
+ LIMIT :limit
+""")
+OF_TENANT = " AND o.tenant = :tenant"
+
+#: Owners that nobody wrote to for some time. Relies on the index {RECENT}, by whose column they are not younger.
+_IDLE = """
+  FROM {TABLE} o
+ WHERE o.tenant = :tenant AND o.{RECENT} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND AND {IDLE} AND {UNUSED}"""
+FIND_IDLE = SQL(f"SELECT o.tenant, {{IDENTITY}}, '', 0{_IDLE} LIMIT :limit")
+COUNT_IDLE = Select(f"SELECT COUNT(*){_IDLE}", Number)
+
+#: Owners along the primary key, also expired ones.
+FIND_NAMED = SQL("""
+SELECT o.tenant, {IDENTITY}, {NAME}, {LIVE}
+  FROM {TABLE} o
+ WHERE o.tenant = :tenant{SELECTED}{AFTER}
+ ORDER BY {KEY}
+ LIMIT :limit
+""")
+
+REMOVE_OWNERS = SQL("DELETE o FROM {TABLE} o WHERE (o.tenant, {KEY}) IN (:keys){UNCHANGED}{CONDITION}")
+
+#: Undoes the batch, with error 3141, unless the statement before it removed an owner.
+GUARD = SQL("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
+
+#: Records the token of a removal whose outcome is the number of parts that it is about to remove.
+RECORD_COUNTED = SQL("""
+INSERT INTO {LEDGER} (tenant, token, outcome, recorded_at)
+SELECT :tenant, :token, COUNT(*), UTC_TIMESTAMP(6)
+  FROM {TABLE}
+ WHERE (tenant, {PLAIN_LINK}) IN (:links) AND {COUNTED}
+""")
+
+#: The owners that parts name, each with whether it does not exist. Only damage or a stopped import leaves such parts.
+FIND_ORPHANED = SQL("""
+SELECT p.*, o.tenant IS NULL
+  FROM (SELECT DISTINCT {LINK} FROM {TABLE} o
+         WHERE o.tenant = :tenant{SELECTED}{AFTER}
+         ORDER BY {LINK} LIMIT :limit) AS p
+  LEFT JOIN {OWNERS} o ON o.tenant = :tenant AND {SAME_KEY}
+""")
+
+#: Removes such parts. The locking read waits for a writer that is creating the owner.
+REMOVE_ORPHANED = SQL("""
+DELETE FROM {TABLE}
+ WHERE (tenant, {PLAIN_LINK}) IN (:links)
+   AND NOT EXISTS (SELECT 1 FROM {OWNERS} o WHERE (o.tenant, {LINK}) IN (:links) FOR SHARE)
+""")
+
+#: The ids by which parts and owners are linked.
+LINKS = SQL("SELECT DISTINCT {PLAIN_LINK} FROM {TABLE} o WHERE o.tenant = :tenant{AFTER} ORDER BY {LINK} LIMIT :limit")
+OWNERS_LINKS = SQL("SELECT {LINK} FROM {TABLE} o WHERE o.tenant = :tenant LIMIT :limit")
+
+#: The names of tenants after one. Each is one look-up in the primary key.
+TENANTS = Select(
+    """
+WITH RECURSIVE names (tenant, place) AS (
+  (SELECT o.tenant, 1 FROM {TABLE} o WHERE o.tenant > :after ORDER BY o.tenant LIMIT 1)
+  UNION ALL
+  SELECT (SELECT o.tenant FROM {TABLE} o WHERE o.tenant > n.tenant ORDER BY o.tenant LIMIT 1), n.place + 1
+    FROM names n
+   WHERE n.tenant IS NOT NULL AND n.place < :limit
+)
+SELECT tenant FROM names WHERE tenant IS NOT NULL
+""",
+    TenantRow,
+)
+
+#: The number of owners and the last write, of a bounded number of owners: those written last if an index has them so.
+USAGE = Select(
+    """
+SELECT COUNT(*), MAX(o.written_at)
+  FROM (SELECT {WRITTEN} AS written_at FROM {TABLE} o WHERE o.tenant = :tenant{NEWEST_FIRST} LIMIT :limit) AS o
+""",
+    UsageRow,
+)
+PART_USAGE = Select("SELECT COUNT(*) FROM (SELECT 1 FROM {TABLE} o WHERE o.tenant = :tenant LIMIT :limit) AS o", Number)
