@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -133,8 +134,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_when_one_is_killed(
 
     def kill_service() -> None:
         nonlocal service
-        service.process.kill()
-        _close(service)
+        service.stop(signal.SIGKILL)
         service = Service(dsn, "--port", port)
 
     kill: Callable[[], None] = kill_service if killed == "service" else lambda: own_server.restart(crash=True)
@@ -148,12 +148,4 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_when_one_is_killed(
             for writer in writers:
                 writer.check(client)
     finally:
-        service.process.kill()
-        _close(service)
-
-
-def _close(service: Service) -> None:
-    service.process.wait(PATIENCE_S)
-    for stream in (service.process.stdout, service.process.stderr):
-        assert stream is not None
-        stream.close()
+        service.stop(signal.SIGKILL)

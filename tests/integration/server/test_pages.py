@@ -438,7 +438,7 @@ async def test_a_write_during_the_rendering_of_a_page_is_announced_to_it(
 
             monkeypatch.setattr(SyncInspector, "state", state)
             response = await client.get("/inspect/thread?family=dicts&thread=t")
-        seen = re.search(r"seen=([0-9a-f]+)", response.text)
+        seen = re.search(r"seen=([0-9A-F]+)\"", response.text)
         assert seen is not None
         assert seen[1] != (await inspector.changed([("dicts", "t")]))["dicts", "t"]
 

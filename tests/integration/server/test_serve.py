@@ -83,6 +83,9 @@ class Service:
         self.process.send_signal(signum)
         code = self.process.wait(PATIENCE_S)
         self._reading.join(PATIENCE_S)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
         return code
 
 
@@ -93,9 +96,6 @@ def serving_at(dsn: str, *arguments: str, **environment: str) -> Iterator[Servic
         yield service
     finally:
         service.stop(signal.SIGKILL)
-        for stream in (service.process.stdout, service.process.stderr):
-            assert stream is not None
-            stream.close()
 
 
 @pytest.fixture
