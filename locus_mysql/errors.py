@@ -219,10 +219,10 @@ class Conflict(LocusMySQLError):
 
 
 class ThreadBusy(LocusMySQLError, TimeoutError):
-    """Another caller had the turn on the thread during the whole wait.
+    """Another caller had the turn on the thread or session during the whole wait.
 
     Args:
-        thread_id: The thread.
+        thread_id: The thread or session.
         wait_s: The length of the wait, in seconds.
     """
 
@@ -233,7 +233,7 @@ class ThreadBusy(LocusMySQLError, TimeoutError):
 
     def __str__(self) -> str:
         kept = f", and kept it for {self.wait_s:g} s" if self.wait_s else ""
-        return f"Another caller has the turn on thread {self.thread_id!r}{kept}. Try again, or raise wait_s."
+        return f"Another caller has the turn on {self.thread_id!r}{kept}. Try again, or raise wait_s."
 
 
 class TurnLost(LocusMySQLError):
@@ -251,8 +251,8 @@ class TurnLost(LocusMySQLError):
 
     def __str__(self) -> str:
         return (
-            f"Nothing was written to thread {self.thread_id!r}: the turn is over, as {self.reason}. Take another "
-            "turn, and load the thread again."
+            f"Nothing was written to {self.thread_id!r}: the turn is over, as {self.reason}. Take another turn, "
+            "and load it again."
         )
 
 

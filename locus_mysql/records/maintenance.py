@@ -21,7 +21,7 @@ from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ..engine.retry import Backoff
 from ..runtime.arguments import check_days
 from ..runtime.counting import counted
-from . import ledger
+from . import leases, ledger
 from .maintenance_statements import (
     COUNT_EXPIRED,
     COUNT_IDLE,
@@ -181,12 +181,11 @@ class Maintenance:
         self._unit = next((part for part in tables.parts if part.counted), None)
         self._columns = ("tenant", *dict.fromkeys((*owner.key, *tables.link)))
         expires = f"o.{owner.expires} <= UTC_TIMESTAMP(6)" if owner.expires else "FALSE"
-        used = f"(o.{owner.used_until} IS NULL OR o.{owner.used_until} <= UTC_TIMESTAMP(6))"
         written = owner.written or (f"o.{owner.updated}" if owner.updated else "NULL")
         self._pieces = {
             "EXPIRES": owner.expires,
             "EXPIRED": expires,
-            "UNUSED": used if owner.used_until else "TRUE",
+            "UNUSED": leases.unused(owner.turns) if owner.turns else "TRUE",
             "WRITTEN": written,
             "RECENT": owner.recent,
             "IDLE": f"{written} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND",
@@ -416,6 +415,9 @@ class Maintenance:
             first, then = list[Statement](), [self._part(part, REMOVE, links=links) for part in tables.parts]
         else:
             first, then = tables.removing(tenant, token, rows)
+        if tables.owner.turns and not condition:
+            keys = [(tenant, *(row[one] for one in tables.owner.turns)) for row in rows]
+            first = [leases.ended(dialect, keys), *first]
         try:
             results = yield Batch.of(first, deletes, record, then, outcome_query=outcome)
         except (Outdated, Duplicate):  # it was removed or written to meanwhile

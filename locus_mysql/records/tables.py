@@ -170,7 +170,7 @@ class Owner(Table):
         recent: A column in whose order the times of the last writes rise, with an index after the tenant; empty if
             there is none.
         idles: Whether an owner is removed after some days without a write.
-        used_until: The column with the time until which somebody uses the owner, so that it is not removed by age.
+        turns: The columns by which callers take turns on owners (`leases`): one with a turn is not removed by age.
         totals: Columns whose sums say how much is stored, each with a noun as in `Count`.
         together: The number of owners that one transaction removes.
     """
@@ -194,7 +194,7 @@ class Owner(Table):
     written: str = ""
     recent: str = ""
     idles: bool = False
-    used_until: str = ""
+    turns: tuple[str, ...] = ()
     totals: tuple[tuple[str, str], ...] = ()
     together: int = 1
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...config import MySQLConfig
 from ...engine.counters import Counters
 from ...lru_cache import LRUCache
+from ...records.leases import Turns
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
-from .leases import Turns
 from .statements.dialect import CheckpointDialect
 from .thread_cache import ThreadCache
 
@@ -32,7 +30,7 @@ class Context:
         #: Ids chosen by callers that a save of this process stored or found to exist, or that it loaded, with their
         #: threads. The next save of such an id expects to replace it.
         self.known_ids: LRUCache[bool] = LRUCache(KNOWN_IDS)
-        self.turns: Turns[Any] = Turns()
+        self.turns = Turns(dialect)
         self.counters = Counters()
         #: Encrypts payloads; `Sealing.of` binds it to a tenant and a thread.
         self.sealing = Sealing(config.encryption, dialect.schema.family)
@@ -44,4 +42,4 @@ class Context:
         self.counters = database.counters
         self.cache = database.cache(("threads", tables), lambda: ThreadCache(database.states, tables))
         self.known_ids = database.cache(("known ids", tables), lambda: LRUCache(KNOWN_IDS))
-        self.turns = database.registry(("turns", tables), Turns)
+        self.turns.attach(database)

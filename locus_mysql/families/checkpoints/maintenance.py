@@ -14,7 +14,6 @@ from ...records.maintenance import Count, Counts, Maintenance, Upkeep
 from ...records.tables import Row
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from .context import Context
-from .preconditions import Preconditions
 from .statements import ledger, queries, removing, threads
 from .statements.dialect import CheckpointDialect
 from .statements.tables import Kind
@@ -42,13 +41,11 @@ class Removing:
 
     Args:
         context: The objects shared by the store's operations.
-        preconditions: Checks the turn that a delete belongs to.
     """
 
-    def __init__(self, context: Context, preconditions: Preconditions) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._sql = context.sql
-        self._preconditions = preconditions
 
     def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a thread; True if there was one. One round trip.
@@ -66,21 +63,18 @@ class Removing:
         tokens: dict[str, Any] = {"token": os.urandom(16), "token_if_expired": os.urandom(16)}
         lock = threads.LOCK_ANY(sql, key, version=tokens["token"])
         outcome_query = ledger.FIND_EITHER(sql, key, **tokens)
-        condition = self._preconditions.in_turn(key)
+        batch = Batch.of(
+            lock,
+            ledger.GUARD_DELETE(sql, key, **tokens),
+            ledger.RECORD_ALL(sql, key),
+            ledger.RECORD_EITHER(sql, key, **tokens),
+            removing.DELETE_ALL(sql, key),
+            threads.DROP(sql, key),
+            outcome_query=outcome_query,
+        )
         try:
-            results = yield Batch.of(
-                lock,
-                ledger.GUARD_DELETE(sql, key, **tokens),
-                *condition.guards(sql, key),
-                ledger.RECORD_ALL(sql, key),
-                ledger.RECORD_EITHER(sql, key, **tokens),
-                removing.DELETE_ALL(sql, key),
-                (threads.KEEP_LEASE if condition else threads.DROP)(sql, key),
-                outcome_query=outcome_query,
-            )
+            results = yield from self._context.turns.delete(batch, key)
         except Outdated:
-            if condition:
-                yield from self._preconditions.check(key, condition)
             return False
         finally:
             self._context.cache.forget(key)
@@ -90,24 +84,21 @@ class Removing:
 
     def _delete_checkpoint(self, key: ThreadKey, checkpoint_id: str) -> Operation[bool]:
         sql, token = self._sql, os.urandom(16)
-        condition = self._preconditions.in_turn(key)
         before = self._context.cache.snapshot(key)
         lock = threads.LOCK(sql, key, version=token, known_version=before.version or b"")
         clear_id = removing.CLEAR_ID(sql, key, checkpoint_id=checkpoint_id)
+        batch = Batch.of(
+            lock,
+            threads.GUARD_ONCE(sql, key, token=token),
+            ledger.RECORD_DELETED(sql, key, checkpoint_id=checkpoint_id, token=token),
+            clear_id,
+            removing.remove_unneeded(sql, key),
+            threads.DROP_IF_EMPTY(sql, key),
+            outcome_query=FIND(sql, key, token=token),
+        )
         try:
-            results = yield Batch.of(
-                lock,
-                threads.GUARD_ONCE(sql, key, token=token),
-                *condition.guards(sql, key),
-                ledger.RECORD_DELETED(sql, key, checkpoint_id=checkpoint_id, token=token),
-                clear_id,
-                removing.remove_unneeded(sql, key),
-                (threads.KEEP_LEASE_IF_EMPTY if condition else threads.DROP_IF_EMPTY)(sql, key),
-                outcome_query=FIND(sql, key, token=token),
-            )
+            results = yield from self._context.turns.write(batch, key)
         except Outdated:
-            if condition:
-                yield from self._preconditions.check(key, condition)
             self._context.cache.forget(key, before)
             return False
         if results.earlier_attempt is not None:

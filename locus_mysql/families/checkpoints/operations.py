@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from .context import Context
 from .estimates import Estimates
-from .leases import LeaseOperations
 from .loading import Loading
 from .maintenance import Removing, ThreadMaintenance
 from .preconditions import Preconditions
@@ -29,8 +28,7 @@ class CheckpointOperations:
         self.loading = Loading(context)
         self.maintenance = ThreadMaintenance(context)
         self.saving = Saving(context, self.loading, self.maintenance, preconditions)
-        self.removing = Removing(context, preconditions)
+        self.removing = Removing(context)
         self.queries = Queries(context)
         self.estimates = Estimates(context)
         self.whole_threads = WholeThreads(context)
-        self.leases = LeaseOperations(dialect)

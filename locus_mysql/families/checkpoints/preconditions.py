@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from ...dialect import Statement
 from ...engine.operation import Batch, Operation
-from ...errors import Conflict, TurnLost
+from ...errors import Conflict
 from ...runtime.arguments import check_checkpoint_id
 from .context import Context
-from .leases import Lease
 from .statements import threads
 from .statements.dialect import CheckpointDialect
 from .thread_cache import ThreadKey
@@ -39,15 +38,13 @@ class Precondition:
     Args:
         newest_id: The newest checkpoint has this id; `NO_CHECKPOINT`: there is none.
         newest_token: The newest checkpoint's row has this token; `NO_CHECKPOINT`: there is none.
-        lease: The write belongs to this turn.
     """
 
     newest_id: Expected = None
     newest_token: bytes | Literal[NoCheckpoint.NO_CHECKPOINT] | None = None
-    lease: Lease | None = None
 
     def __bool__(self) -> bool:
-        return self.newest_id is not None or self.newest_token is not None or self.lease is not None
+        return self.newest_id is not None or self.newest_token is not None
 
     def guards(self, sql: CheckpointDialect, key: ThreadKey) -> Iterable[Statement]:
         """Return statements that undo the batch otherwise. The thread must be locked, and a seq of a save reserved."""
@@ -57,8 +54,6 @@ class Precondition:
         if self.newest_token is not None:
             token = None if self.newest_token is NO_CHECKPOINT else self.newest_token
             yield threads.NEWEST_HAS_TOKEN(sql, key, token=token)
-        if self.lease is not None:
-            yield threads.FENCE(sql, key, token=self.lease.token)
 
 
 NOTHING_EXPECTED: Final = Precondition()
@@ -108,34 +103,23 @@ class Preconditions:
 
     def __init__(self, context: Context) -> None:
         self._sql = context.sql
-        self._context = context
-
-    def in_turn(self, key: ThreadKey, condition: Precondition = NOTHING_EXPECTED) -> Precondition:
-        """Return a condition, combined with the call's turn on the thread, if it is in one."""
-        lease = self._context.turns.of(key)
-        if lease is None:
-            return condition
-        lease.check()
-        return replace(condition, lease=lease)
 
     def check(self, key: ThreadKey, condition: Precondition) -> Operation[None]:
         """After a write was undone, raise the error of its precondition, if that was the reason.
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the condition names.
-            TurnLost: The turn is over.
         """
         problem = yield from self._broken(key, condition)
         if problem is not None:
             raise problem
 
-    def _broken(self, key: ThreadKey, condition: Precondition) -> Operation[Conflict | TurnLost | None]:
+    def _broken(self, key: ThreadKey, condition: Precondition) -> Operation[Conflict | None]:
         """Return the error for a precondition that does not hold; None if it holds."""
-        sql, lease, expected = self._sql, condition.lease, condition.newest_token
+        sql, expected = self._sql, condition.newest_token
         find = threads.NEWEST(sql, key)
         name = threads.NAME_OF(sql, key, token=expected if isinstance(expected, bytes) else b"")
-        ask = threads.WHOSE(sql, key, token=b"" if lease is None else lease.token)
-        results = yield Batch.of(find, name, ask)
+        results = yield Batch.of(find, name)
         newest = results.row(find)
         newest_id, newest_token = newest or (None, None)
         if condition.newest_id is not None:
@@ -145,9 +129,4 @@ class Preconditions:
         if expected is not None and newest_token != (None if expected is NO_CHECKPOINT else expected):
             named = results.row(name)
             return Conflict(key.thread_id, None if named is None else named.checkpoint_id, newest_id)
-        if lease is not None:
-            holder = results.row(ask)
-            if holder is None or not holder.mine or (holder.left_us or 0) <= 0:
-                lease.lost = True
-                return TurnLost(key.thread_id, "it was not renewed in time, or the thread was deleted")
         return None

@@ -78,7 +78,7 @@ class _Save(NamedTuple):
         metadata: Its metadata as text, and the keys by which it is found.
         encoded: Its state.
         hashed: The state's logs.
-        precondition: The conditions of the save, with the call's turn on the thread, if any.
+        precondition: The conditions of the save.
         sealing: Seals the rows of the thread.
     """
 
@@ -175,7 +175,7 @@ class Saving:
             tenant: The thread's tenant.
             thread_id: The thread.
             new: The state.
-            precondition: The conditions of the save. The call's turn on the thread, if any, is added to them.
+            precondition: The conditions of the save.
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the precondition names.
@@ -206,7 +206,7 @@ class Saving:
             row = row_of(new, save.checkpoint_id, save.token, delta, save.metadata, save.sealing, search=search)
             transaction = self._transaction(save, attempt, row, delta)
             try:
-                results = yield transaction.batch
+                results = yield from self.context.turns.write(transaction.batch, key)
             except Duplicate as error:
                 attempt = yield from self._after_duplicate(save, attempt, error)
             except Outdated:
@@ -233,7 +233,6 @@ class Saving:
     def _prepare(self, key: ThreadKey, new: NewCheckpoint, precondition: Precondition, before: Snapshot) -> _Save:
         checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
         metadata = (None, None) if new.metadata is None else encode_metadata(new.metadata)
-        precondition = self.preconditions.in_turn(key, precondition)
         state = before.state
         encoded = new.encode(state.memo if state else None)
         hashed = hash_logs(encoded.state, state.hashed if state else {})
@@ -300,7 +299,7 @@ class Saving:
         """Return an attempt with another basis after the thread was found to be changed or deleted.
 
         Raises:
-            Conflict, TurnLost: The precondition does not hold.
+            Conflict: The precondition does not hold.
             ParentMissing: The named parent was deleted.
             Unavailable: Other processes wrote to the thread during every attempt.
         """

@@ -6,6 +6,8 @@ from typing import Any, Unpack
 
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
+from ...records.leases import Turns
+from ...records.turns import AsyncTurns, SyncTurns
 from ...runtime.arguments import check_thread_id, tenant_of
 from ...runtime.database import Database, Where, share
 from ...runtime.exact_json import check_json_object
@@ -28,7 +30,6 @@ from .search_text import text_of_dict
 from .statements.dialect import checkpoint_dialect
 from .statements.tables import Kind
 from .thread_cache import ThreadKey
-from .turns import AsyncTurns, SyncTurns
 
 State = dict[str, Any]
 
@@ -54,6 +55,11 @@ class StoreOperations:
     def tenant(self) -> str:
         """The tenant of the call's threads."""
         return tenant_of(self.config)
+
+    @property
+    def turns(self) -> Turns:
+        """The turns on its threads."""
+        return self.checkpoints.context.turns
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""

@@ -49,12 +49,11 @@ def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser
             key=("thread_id",),
             noun="thread",
             version=("version",),
-            unmoved=("turn_token", "turn_until"),
             named="thread_id",
             updated="updated_at",
             recent="updated_at",
             idles=True,
-            used_until="turn_until",
+            turns=("thread_id",),
         ),
         (
             Part(

@@ -88,7 +88,6 @@ class WholeThreads:
                 ledger.RECORD_EXPIRED(sql, written),
                 whole_threads.DELETE_EXPIRED(sql, written),
                 whole_threads.DROP_EXPIRED(sql, written),
-                whole_threads.COPY_INTO_LEASED(sql, ttl_us=self._ttl_us, **copy),
                 whole_threads.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
                 whole_threads.COPY_ROWS(sql, shift=shift, **copy),
                 RECORD(sql, tenant=tenant, token=token),

@@ -9,11 +9,12 @@ from typing import Generic, TypeVar
 from ...config import MySQLConfig
 from ...dialect.template import like
 from ...engine.operation import Operation, fetch
+from ...records.leases import Turns
 from ...records.maintenance import Maintenance
-from ...runtime.arguments import Tenancy, tenant_scope
+from ...records.turns import AsyncTurns, SyncTurns
+from ...runtime.arguments import Tenancy, check_thread_id, tenant_scope
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
-from ...runtime.stores import AsyncStore, SyncStore
 from .base_cache import BaseCache
 from .loading import Loading
 from .removing import Removing
@@ -37,12 +38,13 @@ class GraphOperations:
         self.sql = graph_dialect(config.table_prefix)
         sealing = Sealing(config.encryption, self.sql.schema.family)
         self._cache = cache = BaseCache(config.cache_bytes)
+        self.turns = Turns(self.sql)
         #: Storing checkpoints and writes.
-        self.saving = Saving(config, self.sql, cache)
+        self.saving = Saving(config, self.sql, cache, self.turns)
         #: Reading them.
         self.loading = Loading(self.sql, cache, sealing)
         #: Removing them, and copying threads.
-        self.removing = Removing(config, self.sql, cache)
+        self.removing = Removing(config, self.sql, cache, self.turns)
         #: Removing what is old or has expired.
         self.maintenance = Maintenance(
             tables(config.table_prefix),
@@ -53,6 +55,7 @@ class GraphOperations:
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""
         self._cache.attach(database, (self.config.table_prefix, self.config.encryption))
+        self.turns.attach(database)
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
@@ -102,6 +105,16 @@ class GraphsOfTenants:
         """See `HasCaches.attach`."""
         self.graphs.attach(database)
 
+    @property
+    def turns(self) -> Turns:
+        """The turns on threads."""
+        return self.graphs.turns
+
+    def thread_key(self, thread_id: str) -> ThreadKey:
+        """Return the key of a thread: its tenant and its id."""
+        thread_id = check_thread_id(str(thread_id))
+        return ThreadKey(self.tenancy.of(thread_id), thread_id)
+
 
 #: The class that holds the operations.
 Ops = TypeVar("Ops", bound=GraphsOfTenants)
@@ -121,9 +134,9 @@ class Tenanted(Generic[Ops]):
         return [statement.sql for statement in self._operations.schema.create()]
 
 
-class AsyncGraphs(Tenanted[Ops], AsyncStore[Ops]):
+class AsyncGraphs(Tenanted[Ops], AsyncTurns[Ops]):
     """Base of classes whose methods are awaited."""
 
 
-class SyncGraphs(Tenanted[Ops], SyncStore[Ops]):
+class SyncGraphs(Tenanted[Ops], SyncTurns[Ops]):
     """Base of classes whose methods block. Safe to share between threads."""

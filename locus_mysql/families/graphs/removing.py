@@ -12,6 +12,7 @@ from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import next_page
 from ...errors import InvalidInput, ThreadExists
+from ...records.leases import Turns
 from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...records.maintenance import Count, Counts, Upkeep
 from ...runtime.sealing import Sealing
@@ -32,9 +33,11 @@ class Removing(Upkeep):
         config: The options.
         sql: The tables.
         cache: The cache of threads.
+        turns: The turns on threads.
     """
 
-    def __init__(self, config: MySQLConfig, sql: Dialect, cache: BaseCache) -> None:
+    def __init__(self, config: MySQLConfig, sql: Dialect, cache: BaseCache, turns: Turns) -> None:
+        self._turns = turns
         self._sql = sql
         self._cache = cache
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
@@ -44,7 +47,8 @@ class Removing(Upkeep):
         key = ThreadKey(tenant, thread_id)
         self._cache.forget(key)
         removal = (threads.RECORD_ALL, *threads.DELETE_ALL)
-        return (yield from self._once(key, (self._begin_epoch(key),), [one(self._sql, key) for one in removal])) > 1
+        removal_of = [one(self._sql, key) for one in removal]
+        return (yield from self._once(key, (self._begin_epoch(key),), removal_of, ends_turn=True)) > 1
 
     def delete_checkpoint(self, tenant: str, thread_id: str, ns: str, checkpoint_id: str) -> Operation[bool]:
         """Delete a checkpoint with its writes; True if there was one. One round trip.
@@ -217,7 +221,9 @@ class Removing(Upkeep):
         then = (*((removing.HIDE_CALLS,) if calls else ()), *removing.REMOVE_HIDDEN)
         return (yield from self._once(key, (self._begin_epoch(key), hide), [one(self._sql, key) for one in then]))
 
-    def _once(self, key: ThreadKey, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
+    def _once(
+        self, key: ThreadKey, first: Sequence[Statement], then: Sequence[Statement], *, ends_turn: bool = False
+    ) -> Operation[int]:
         """Execute statements once, even if the response is lost; returns the row count of the last of ``first``.
 
         The first statement locks the thread, or the batch is undone. Nothing is done to a thread that is not locked.
@@ -227,8 +233,9 @@ class Removing(Upkeep):
         """
         token = os.urandom(16)
         find = FIND(self._sql, key, token=token)
+        batch = Batch((*first, RECORD_AFFECTED(self._sql, key, token=token), *then), find)
         try:
-            results = yield Batch((*first, RECORD_AFFECTED(self._sql, key, token=token), *then), find)
+            results = yield from (self._turns.delete if ends_turn else self._turns.write)(batch, key)
         except Duplicate as duplicate:
             if duplicate.table != self._sql.names["ledger"]:
                 raise

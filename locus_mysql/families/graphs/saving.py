@@ -15,6 +15,7 @@ from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
+from ...records.leases import Turns
 from ...records.ledger import FORGET_OLD, FORGOTTEN_AT_ONCE
 from ...runtime.sealing import Sealing
 from . import keys
@@ -105,9 +106,11 @@ class Saving:
         config: The options.
         sql: The tables.
         cache: The cache of threads.
+        turns: The turns on threads.
     """
 
-    def __init__(self, config: MySQLConfig, sql: Dialect, cache: BaseCache) -> None:
+    def __init__(self, config: MySQLConfig, sql: Dialect, cache: BaseCache, turns: Turns) -> None:
+        self._turns = turns
         self._compression: Compression = config.compression
         self._sql = sql
         self._cache = cache
@@ -123,6 +126,7 @@ class Saving:
 
         Raises:
             CheckpointExists: The id is taken, by other content, and the new one must not replace it.
+            TurnLost: The call's turn on the thread is over.
         """
         key = ThreadKey(tenant, thread_id)
         epoch = self._cache.epoch(key) if base is None else base.epoch
@@ -134,8 +138,9 @@ class Saving:
             begun = time.monotonic()
             insertion = (self._sharing if shares else self._locking)(key, new, encoded, epoch)
             find = saving.FIND_SAVED(self._sql, key, checkpoint_key=encoded.row.checkpoint_key, token=new.token)
+            batch = Batch(insertion.statements, find, lock=(self._sql.names["threads"], *key))
             try:
-                results = yield Batch(insertion.statements, find, lock=(self._sql.names["threads"], *key))
+                results = yield from self._turns.write(batch, key)
             except Outdated:  # something was removed meanwhile
                 yield backoff.pause()
                 self._cache.forget(key)
@@ -275,7 +280,8 @@ class Saving:
         insert = saving.INSERT_WRITES(
             self._sql, key, checkpoint_key=checkpoint_key, token=token, rows=rows, pieces={"then": then}
         )
-        yield Batch((insert,), saving.FIND_WRITTEN(self._sql, token=token), lock=(self._sql.names["writes"], *key))
+        batch = Batch((insert,), saving.FIND_WRITTEN(self._sql, token=token), lock=(self._sql.names["writes"], *key))
+        yield from self._turns.write(batch, key)
         if one_in(HOUSEKEEPING_EVERY):
             try:
                 yield forget_tokens(self._sql)

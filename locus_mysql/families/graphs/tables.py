@@ -47,6 +47,7 @@ def tables(table_prefix: str) -> Tables:
             written=_WRITTEN.format(sql.names["checkpoints"]),
             recent="updated_at",
             idles=True,
+            turns=("thread_id",),
         ),
         (
             Part(

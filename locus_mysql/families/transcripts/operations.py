@@ -11,6 +11,7 @@ from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...records import ledger
+from ...records.leases import OwnerKey, Turns
 from ...records.maintenance import Maintenance
 from ...runtime.arguments import check_each, check_limit, tenant_of
 from ...runtime.database import Database
@@ -23,7 +24,7 @@ from .statements.inspection import TOTALS
 from .statements.reading import found_items, items_of, listed
 from .statements.tables import RowKey, transcript_dialect
 from .tables import tables
-from .writing import WritingOperations
+from .writing import WritingOperations, turn_key
 
 #: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
 #: transcripts.
@@ -45,7 +46,8 @@ class TranscriptOperations:
         self.sql = transcript_dialect(config.table_prefix)
         self.schema = self.sql.schema
         self._sealing = Sealing(config.encryption, self.schema.family)
-        self._writing = WritingOperations(config, self.sql)
+        self.turns = Turns(self.sql)
+        self._writing = WritingOperations(config, self.sql, self.turns)
         self._owners = Maintenance(
             tables(config.table_prefix),
             removed=lambda row: self._writing.forget(RowKey(**{name: row[name] for name in RowKey._fields})),
@@ -58,6 +60,11 @@ class TranscriptOperations:
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""
         self._writing.attach(database)
+        self.turns.attach(database)
+
+    def owner_key(self, key: TranscriptKey) -> OwnerKey:
+        """Return the key of a turn on a transcript and all its parts."""
+        return turn_key(row_key(self._tenant, key))
 
     def append(
         self,
@@ -103,6 +110,7 @@ class TranscriptOperations:
         Raises:
             InvalidInput: Something cannot be stored exactly; nothing was written.
             VersionConflict: A transcript has another revision or tag than expected; nothing was written.
+            TurnLost: The call's turn on one of them is over; nothing was written.
             NotFound: A transcript has no item of the id that is needed; nothing was written.
         """
         written = yield from self._writing.write(writes, once=once)
@@ -256,14 +264,17 @@ class TranscriptOperations:
         sealed = coding.seal_content(self._sealing.of(*where), encoded_id, 0, encoded)
         outcome = ledger.FIND(self.sql, where, token=token)
         try:
-            results = yield Batch.of(
-                writing.LOCK_EXISTING(self.sql, where, removed=0, size_bytes=0),
-                writing.GUARD_ITEM(self.sql, where, item_id=encoded_id),
-                writing.COUNT_REPLACED(self.sql, where, item_id=encoded_id, size_bytes=len(sealed)),
-                writing.REPLACE(self.sql, where, item_id=encoded_id, content=sealed),
-                writing.RECORD_REVISION(self.sql, where, token=token),
-                outcome,
-                outcome_query=outcome,
+            results = yield from self.turns.write(
+                Batch.of(
+                    writing.LOCK_EXISTING(self.sql, where, removed=0, size_bytes=0),
+                    writing.GUARD_ITEM(self.sql, where, item_id=encoded_id),
+                    writing.COUNT_REPLACED(self.sql, where, item_id=encoded_id, size_bytes=len(sealed)),
+                    writing.REPLACE(self.sql, where, item_id=encoded_id, content=sealed),
+                    writing.RECORD_REVISION(self.sql, where, token=token),
+                    outcome,
+                    outcome_query=outcome,
+                ),
+                turn_key(where),
             )
         except Outdated:
             raise NotFound(f"Transcript {key.name!r} has no item {item_id!r}. Nothing was changed.") from None
@@ -280,12 +291,15 @@ class TranscriptOperations:
             (row,) = found.items
             item = item_of(where, row, self._sealing.of(*where))
             try:
-                yield Batch.of(
-                    writing.LOCK_EXISTING(self.sql, where, removed=1, size_bytes=len(row.content)),
-                    writing.GUARD(self.sql, where, revision=found.revision),
-                    writing.REMOVE_AT(self.sql, where, seqs=[row.seq]),
-                    ledger.RECORD(self.sql, where, token=token),
-                    outcome_query=ledger.FIND(self.sql, where, token=token),
+                yield from self.turns.write(
+                    Batch.of(
+                        writing.LOCK_EXISTING(self.sql, where, removed=1, size_bytes=len(row.content)),
+                        writing.GUARD(self.sql, where, revision=found.revision),
+                        writing.REMOVE_AT(self.sql, where, seqs=[row.seq]),
+                        ledger.RECORD(self.sql, where, token=token),
+                        outcome_query=ledger.FIND(self.sql, where, token=token),
+                    ),
+                    turn_key(where),
                 )
             except Outdated:  # another process wrote meanwhile
                 yield backoff.pause()
@@ -296,11 +310,14 @@ class TranscriptOperations:
         """Remove all items of a transcript; returns the number of items. Its header stays. One round trip."""
         where, token = row_key(self._tenant, key), os.urandom(16)
         remove, outcome = writing.REMOVE_ITEMS(self.sql, where), ledger.FIND(self.sql, where, token=token)
-        results = yield Batch.of(
-            writing.LOCK_EMPTIED(self.sql, where, pieces={"which": "{KEY}"}),
-            remove,
-            ledger.RECORD_AFFECTED(self.sql, where, token=token),
-            outcome_query=outcome,
+        results = yield from self.turns.write(
+            Batch.of(
+                writing.LOCK_EMPTIED(self.sql, where, pieces={"which": "{KEY}"}),
+                remove,
+                ledger.RECORD_AFFECTED(self.sql, where, token=token),
+                outcome_query=outcome,
+            ),
+            turn_key(where),
         )
         return ledger.affected_rows(results, remove, outcome)
 
@@ -318,12 +335,15 @@ class TranscriptOperations:
         where, token = row_key(self._tenant, key), os.urandom(16)
         check_limit(expected, "expected", most=2**63 - 1)
         try:
-            yield Batch.of(
-                writing.LOCK_EXISTING(self.sql, where, removed=0, size_bytes=0),
-                writing.GUARD(self.sql, where, revision=expected),
-                writing.DELETE(self.sql, where, pieces={"which": "{KEY}"}),
-                ledger.RECORD(self.sql, where, token=token),
-                outcome_query=ledger.FIND(self.sql, where, token=token),
+            yield from self.turns.delete(
+                Batch.of(
+                    writing.LOCK_EXISTING(self.sql, where, removed=0, size_bytes=0),
+                    writing.GUARD(self.sql, where, revision=expected),
+                    writing.DELETE(self.sql, where, pieces={"which": "{KEY}"}),
+                    ledger.RECORD(self.sql, where, token=token),
+                    outcome_query=ledger.FIND(self.sql, where, token=token),
+                ),
+                turn_key(where),
             )
         except Outdated:
             return False
@@ -425,11 +445,14 @@ class TranscriptOperations:
     def _delete(self, where: RowKey, *, parts: bool = False) -> Operation[int]:
         token, which = os.urandom(16), {"which": "{GROUP}" if parts else "{KEY}"}
         lock, outcome = writing.LOCK_EMPTIED(self.sql, where, pieces=which), ledger.FIND(self.sql, where, token=token)
-        results = yield Batch.of(
-            lock,
-            ledger.RECORD_AFFECTED(self.sql, where, token=token),
-            writing.DELETE(self.sql, where, pieces=which),
-            outcome_query=outcome,
+        results = yield from self.turns.delete(
+            Batch.of(
+                lock,
+                ledger.RECORD_AFFECTED(self.sql, where, token=token),
+                writing.DELETE(self.sql, where, pieces=which),
+                outcome_query=outcome,
+            ),
+            turn_key(where),
         )
         self._writing.forget(where)
         return ledger.affected_rows(results, lock, outcome)
@@ -457,6 +480,15 @@ class FrameworkTranscripts:
         self.config = config
         self._transcripts = TranscriptOperations(config)
         self.schema = self._transcripts.schema
+
+    @property
+    def turns(self) -> Turns:
+        """The turns on its transcripts."""
+        return self._transcripts.turns
+
+    def owner_key(self, key: TranscriptKey) -> OwnerKey:
+        """Return the key of a turn on a transcript and all its parts."""
+        return self._transcripts.owner_key(key)
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Unpack
 
 from ...config import ENVIRONMENT, Keywords
+from ...records.turns import AsyncTurn, SyncTurn
 from ...runtime.database import Where, share
 from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
 from .operations import TranscriptOperations
+from .records import TranscriptKey
 
 
 class TranscriptStore(AsyncStore[TranscriptOperations]):
@@ -21,6 +23,15 @@ class TranscriptStore(AsyncStore[TranscriptOperations]):
     def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
         database, config, owned = share(type(self), where, options)
         super().__init__(TranscriptOperations(config), database, owned=owned)
+
+    def turn(
+        self, key: TranscriptKey, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False
+    ) -> AsyncTurn:
+        """Allow one turn at a time on a transcript and its parts, across all processes; see `CheckpointStore.turn`.
+
+        Calls of other stores of the same `Database` in the block belong to it, too, such as a framework's.
+        """
+        return AsyncTurn(self, self._operations.owner_key(key), key.name, wait_s, lease_s, take_over=take_over)
 
     append = awaited_method(TranscriptOperations.append)
     write = awaited_method(TranscriptOperations.write)
@@ -53,6 +64,12 @@ class SyncTranscriptStore(SyncStore[TranscriptOperations]):
     def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
         database, config, owned = share(type(self), where, options)
         super().__init__(TranscriptOperations(config), database, owned=owned)
+
+    def turn(
+        self, key: TranscriptKey, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False
+    ) -> SyncTurn:
+        """Allow one turn at a time on a transcript and its parts; see `TranscriptStore.turn`."""
+        return SyncTurn(self, self._operations.owner_key(key), key.name, wait_s, lease_s, take_over=take_over)
 
     append = blocking_method(TranscriptOperations.append)
     write = blocking_method(TranscriptOperations.write)

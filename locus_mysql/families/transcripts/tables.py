@@ -35,6 +35,7 @@ def tables(table_prefix: str) -> Tables:
             name=path_of_key(_KEY),
             written="TIMESTAMPADD(MICROSECOND, o.revision, '1970-01-01')",
             recent="revision",
+            turns=_KEY[:3],
             totals=(("items", "{item}"), ("size_bytes", "{byte}")),
         ),
         (

@@ -15,6 +15,7 @@ from ...errors import InvalidInput, NotFound, VersionConflict
 from ...lru_cache import LRUCache
 from ...records import ledger
 from ...records.framing import Frame
+from ...records.leases import OwnerKey, Turns
 from ...runtime.arguments import check_each, check_limit, check_type, tenant_of
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json
@@ -233,9 +234,11 @@ class WritingOperations:
     Args:
         config: The options.
         sql: The statements.
+        turns: The turns on transcripts.
     """
 
-    def __init__(self, config: MySQLConfig, sql: Dialect) -> None:
+    def __init__(self, config: MySQLConfig, sql: Dialect, turns: Turns) -> None:
+        self._turns = turns
         self.config = config
         self.sql = sql
         self._ttl_us = None if config.ttl_s is None else round(config.ttl_s * 1_000_000)
@@ -322,13 +325,14 @@ class WritingOperations:
     def _send(self, plans: Sequence[PlannedWrite]) -> Operation[list[int]]:
         """Write, and return the revisions. One round trip."""
         outcomes = tuple(ledger.FIND(self.sql, plan.key, token=plan.token) for plan in plans)
-        results = yield Batch.of(
+        batch = Batch.of(
             *(plan.steps(self.sql, self._ttl_us) for plan in plans),
             tuple(writing.RECORD_REVISION(self.sql, plan.key, token=plan.token) for plan in plans),
             outcomes,
             outcome_query=outcomes[0],
             lock=self._lock(plans),
         )
+        results = yield from self._turns.write(batch, *dict.fromkeys(turn_key(plan.key) for plan in plans))
         if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
@@ -402,6 +406,11 @@ class WritingOperations:
         """Forget the state of a transcript, and the seq of its last item."""
         self._known.pop(key)
         self._last_seqs.pop(key)
+
+
+def turn_key(key: RowKey) -> OwnerKey:
+    """Return the key of a turn, which is on a transcript with all its parts."""
+    return tuple(key[:4])
 
 
 def _known(row: StoredHeader) -> KnownHeader:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from ...config import ENVIRONMENT, Keywords, refuse_unused
 from ...engine.loops import settled
 from ...errors import ConfigError
+from ...records.turns import AsyncTurn, SyncTurn
 from ...runtime.database import Where
 from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import awaited_method, blocking_method
@@ -137,6 +138,17 @@ class WorkingMemoryBase:
         """The session's tenant."""
         return self._operations.address.tenant
 
+    @property
+    def _mysql(self) -> MySQLStorage:
+        """The storage in MySQL.
+
+        Raises:
+            ConfigError: It is another one.
+        """
+        if not isinstance(self.storage, MySQLStorage):
+            raise ConfigError(f"A turn needs a session in MySQL, not in {type(self.storage).__name__}.")
+        return self.storage
+
     def _with_condition(self, stats: SessionStats) -> SessionStats:
         if not isinstance(self.storage, MayDegrade):
             return stats
@@ -162,6 +174,14 @@ class WorkingMemory(WorkingMemoryBase):
 
     def _run(self, procedure: Procedure[T]) -> Coroutine[Any, Any, T]:
         return drive_awaited(procedure, self.storage.execute)
+
+    def turn(self, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False) -> AsyncTurn:
+        """Allow one turn at a time on the session, across all processes: ``async with memory.turn():``.
+
+        Only for sessions in MySQL. Everything else is as with `CheckpointStore.turn`.
+        """
+        address, storage = self._operations.address, self._mysql
+        return AsyncTurn(storage._awaited, address, self.session_id, wait_s, lease_s, take_over=take_over)
 
     set = awaited_method(SessionOperations.set)
     set_many = awaited_method(SessionOperations.set_many)
@@ -223,6 +243,11 @@ class SyncWorkingMemory(WorkingMemoryBase):
 
     def _run(self, procedure: Procedure[T]) -> T:
         return drive_blocking(procedure, self.storage.execute_blocking)
+
+    def turn(self, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False) -> SyncTurn:
+        """Allow one turn at a time on the session; see `WorkingMemory.turn`."""
+        address, storage = self._operations.address, self._mysql
+        return SyncTurn(storage._blocking, address, self.session_id, wait_s, lease_s, take_over=take_over)
 
     set = blocking_method(SessionOperations.set)
     set_many = blocking_method(SessionOperations.set_many)

@@ -38,6 +38,7 @@ def tables(table_prefix: str) -> Tables:
             version=("stamp",),
             id="sid",
             named="session_id",
+            turns=("session_id",),
             stamp="stamp",
             written="TIMESTAMPADD(MICROSECOND, o.stamp, '1970-01-01')",
             totals=(("size_bytes", "{byte}"),),

@@ -25,6 +25,7 @@ from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
+from ...records.turns import AsyncTurn
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
 from ...runtime.generators import named
@@ -361,6 +362,23 @@ class AdkSessionService(AsyncStore[AdkSessionOperations], BaseSessionService):
         database, config, owned = share(type(self), where, options)
         super().__init__(AdkSessionOperations(config), database, owned=owned)
         self._appending = WeakValueDictionary[_LockKey, asyncio.Lock]()
+
+    def turn(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        session_id: str,
+        wait_s: float = 30.0,
+        lease_s: float = 20.0,
+        take_over: bool = False,
+    ) -> AsyncTurn:
+        """Allow one turn at a time on a session, across all processes: an ``async with`` block.
+
+        Load the session in the block. Everything else is as with `CheckpointStore.turn`.
+        """
+        key = self._operations.owner_key(session_key(app_name, user_id, session_id.strip()))
+        return AsyncTurn(self, key, session_id, wait_s, lease_s, take_over=take_over)
 
     create_session = awaited_method(AdkSessionOperations.create_session)
     get_session = awaited_method(AdkSessionOperations.get_session)

@@ -9,14 +9,23 @@ overrides it. Example::
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import inspect
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ...config import ENVIRONMENT, Keywords
@@ -35,6 +44,38 @@ class LoopUnavailable(UsageError, asyncio.InvalidStateError):
     """A synchronous method of the asynchronous saver was called in its event loop, or while no loop was running."""
 
 
+class WritesUnderWay:
+    """The calls of ``put_writes`` of a saver that have not ended, by thread: ``put`` waits for those of its thread.
+
+    LangGraph begins both without waiting for the first (its issue 8039): a checkpoint that is stored before the writes
+    that led to it would, after a crash, be resumed without them, and their nodes run again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: defaultdict[object, set[concurrent.futures.Future[None]]] = defaultdict(set)
+
+    @contextmanager
+    def one_more(self, config: RunnableConfig) -> Iterator[None]:
+        """A call is under way during the block."""
+        thread, ended = str(config["configurable"]["thread_id"]), concurrent.futures.Future[None]()
+        with self._lock:
+            self._of[thread].add(ended)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._of[thread].discard(ended)
+                if not self._of[thread]:
+                    del self._of[thread]
+            ended.set_result(None)
+
+    def of(self, config: RunnableConfig) -> list[concurrent.futures.Future[None]]:
+        """Return those that are under way for a thread."""
+        with self._lock:
+            return list(self._of.get(str(config["configurable"]["thread_id"]), ()))
+
+
 class GraphSaver(BaseCheckpointSaver[str]):
     """Base of the savers.
 
@@ -42,6 +83,7 @@ class GraphSaver(BaseCheckpointSaver[str]):
     """
 
     _operations: LangGraphOperations
+    _writes: WritesUnderWay
 
     @property
     def serde(self) -> SerializerProtocol:
@@ -139,6 +181,7 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(type(self), where, options)
+        self._writes = WritesUnderWay()
         AsyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
         try:
@@ -197,10 +240,32 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
         while not listing.done:
             yield from self._wait_for(self._run(listing.next_page()))
 
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint after the writes of its thread that are under way in this saver; return its config.
+
+        One round trip; another one if this process neither saved nor loaded the parent.
+        """
+        for ended in self._writes.of(config):
+            await asyncio.wrap_future(ended)
+        return await self._put(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store the writes of a task at a checkpoint, which need not exist yet. One round trip."""
+        with self._writes.one_more(config):
+            await self._put_writes(config, writes, task_id, task_path)
+
     setup = awaited_method(LangGraphOperations.setup)
     aget_tuple = awaited_method(LangGraphOperations.get_tuple)
-    aput = awaited_method(LangGraphOperations.put)
-    aput_writes = awaited_method(LangGraphOperations.put_writes)
+    _put = awaited_method(LangGraphOperations.put)
+    _put_writes = awaited_method(LangGraphOperations.put_writes)
     adelete_thread = awaited_method(LangGraphOperations.delete_thread)
     adelete_for_runs = awaited_method(LangGraphOperations.delete_for_runs)
     acopy_thread = awaited_method(LangGraphOperations.copy_thread)
@@ -208,8 +273,8 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
     aget_delta_channel_history = awaited_method(LangGraphOperations.get_delta_channel_history)
 
     get_tuple = from_other_threads(aget_tuple)
-    put = from_other_threads(aput)
-    put_writes = from_other_threads(aput_writes)
+    put = from_other_threads(_put)
+    put_writes = from_other_threads(_put_writes)
     delete_thread = from_other_threads(adelete_thread)
     delete_for_runs = from_other_threads(adelete_for_runs)
     copy_thread = from_other_threads(acopy_thread)
@@ -272,6 +337,7 @@ class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(type(self), where, options)
+        self._writes = WritesUnderWay()
         SyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
         GraphSaver.__init__(self, serde=serde)
 
@@ -326,10 +392,31 @@ class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
             for one in await asyncio.to_thread(self._run, listing.next_page()):
                 yield one
 
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint after the writes of its thread that are under way in this saver; return its config.
+
+        One round trip; another one if this process neither saved nor loaded the parent.
+        """
+        concurrent.futures.wait(self._writes.of(config))
+        return self._put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store the writes of a task at a checkpoint, which need not exist yet. One round trip."""
+        with self._writes.one_more(config):
+            self._put_writes(config, writes, task_id, task_path)
+
     setup = blocking_method(LangGraphOperations.setup)
     get_tuple = blocking_method(LangGraphOperations.get_tuple)
-    put = blocking_method(LangGraphOperations.put)
-    put_writes = blocking_method(LangGraphOperations.put_writes)
+    _put = blocking_method(LangGraphOperations.put)
+    _put_writes = blocking_method(LangGraphOperations.put_writes)
     delete_thread = blocking_method(LangGraphOperations.delete_thread)
     delete_for_runs = blocking_method(LangGraphOperations.delete_for_runs)
     copy_thread = blocking_method(LangGraphOperations.copy_thread)

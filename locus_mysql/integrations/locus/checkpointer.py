@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from ...config import ENVIRONMENT, Environment, Keywords
 from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
-from ...families.checkpoints.turns import AsyncTurns, SyncTurns
+from ...records.turns import AsyncTurns, SyncTurns
 from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .backend import own_options

@@ -24,6 +24,7 @@ from ...families.checkpoints.preconditions import Expected, Precondition, Thread
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.statements.dialect import checkpoint_dialect
 from ...families.checkpoints.thread_cache import ThreadKey
+from ...records.leases import Turns
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id
 from ...runtime.database import Database
 from .agent_states import agent_checkpoint, is_provisional
@@ -78,6 +79,11 @@ class LocusOperations:
         self.on_conflict = on_conflict
         self._positions = RunPositions()
         self._first_saved = FirstSaved()
+
+    @property
+    def turns(self) -> Turns:
+        """The turns on its threads."""
+        return self.checkpoints.context.turns
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""

@@ -18,6 +18,7 @@ from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
 from ...families.transcripts.writing import ITEMS_LIMIT
+from ...records.turns import AsyncTurn
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
 from ...runtime.exact_json import as_json
@@ -328,6 +329,15 @@ class OpenAISession(AsyncStore[OpenAIOperations]):
         super().__init__(self._make_operations(config, session_id), database, owned=owned)
         self.session_id = session_id
         self.session_settings = SessionSettings() if session_settings is None else session_settings
+
+    def turn(self, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False) -> AsyncTurn:
+        """Allow one turn at a time on the session, across all processes: ``async with session.turn():``.
+
+        Everything else is as with `CheckpointStore.turn`.
+        """
+        operations = self._operations
+        key = operations.owner_key(operations._key)
+        return AsyncTurn(self, key, self.session_id, wait_s, lease_s, take_over=take_over)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the items of the session, oldest first. One round trip.

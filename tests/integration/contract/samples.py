@@ -86,6 +86,7 @@ class Sample:
         expires: Whether owners expire.
         encrypts: Whether the family encrypts.
         inspected: Whether the inspector lists its owners.
+        has_turns: Whether callers can take turns on its owners.
     """
 
     family: ClassVar[str]
@@ -94,6 +95,7 @@ class Sample:
     expires: ClassVar[bool] = True
     encrypts: ClassVar[bool] = True
     inspected: ClassVar[bool] = True
+    has_turns: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return self.family
@@ -136,6 +138,10 @@ class Sample:
         """Return the steps of a name in their order, and check what is stored with them."""
         raise NotImplementedError
 
+    def turn(self, store: AnyStore, name: str, **options: Any) -> Any:
+        """Return a turn on an owner: a context manager of the store's side."""
+        return store.store.turn(name, **options)
+
     async def inspect(self, inspector: Inspector, name: str) -> object:
         """Return what the inspector shows of the content of a name."""
         await inspector.threads(self.family)
@@ -158,6 +164,7 @@ class _Dicts(Sample):
     family = "dicts"
     classes: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]] = (CheckpointStore, SyncCheckpointStore)
     rows = 4
+    has_turns = True
     turns: tuple[str, ...] = ("1", "2", "3", "4")
 
     def tables(self, config: MySQLConfig) -> Tables | None:
@@ -239,6 +246,7 @@ class _Current(_Dicts):
     family = "current"
     classes = (MySQLBackend, SyncMySQLBackend)
     rows = 1
+    has_turns = False
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in range(1, 3):  # the second one replaces the first
@@ -267,6 +275,7 @@ class _Graphs(Sample):
     family = "graphs"
     classes = (MySQLCheckpointSaver, SyncMySQLCheckpointSaver)
     rows = 10
+    has_turns = True
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return graphs.tables(config.table_prefix)
@@ -452,6 +461,7 @@ class _Working(Sample):
     family = "working"
     classes = (partial(_Sessions, WorkingMemory), partial(_Sessions, SyncWorkingMemory))
     rows = 9
+    has_turns = True
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return working.tables(config.table_prefix)
@@ -496,6 +506,9 @@ class _Working(Sample):
     async def write(self, store: AnyStore, name: str, step: int) -> None:
         await store.store.session(name).append_scratchpad(f"{step}")
 
+    def turn(self, store: AnyStore, name: str, **options: Any) -> Any:
+        return store.store.session(name).store.turn(**options)
+
     async def steps(self, store: AnyStore, name: str) -> list[int]:
         return [int(note) for note in await store.store.session(name).get_scratchpad()]
 
@@ -513,6 +526,7 @@ class _Transcripts(Sample):
     family = "transcripts"
     classes = (TranscriptStore, SyncTranscriptStore)
     rows = 6
+    has_turns = True
 
     def tables(self, config: MySQLConfig) -> Tables | None:
         return transcripts.tables(config.table_prefix)
@@ -563,6 +577,9 @@ class _Transcripts(Sample):
     async def steps(self, store: AnyStore, name: str) -> list[int]:
         page = await store.read(self._key(name))
         return [] if page is None else steps_in([item.content for item in page.items])
+
+    def turn(self, store: AnyStore, name: str, **options: Any) -> Any:
+        return store.store.turn(self._key(name), **options)
 
     def thread(self, name: str) -> str:
         return f"kind/collection/{name}"

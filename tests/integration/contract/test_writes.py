@@ -41,6 +41,13 @@ def killed_after(call: Call) -> None:
     call.carry_out().kill()
 
 
+def killed_late(call: Call) -> Callable[[], None]:
+    """Kill the process; its packet arrives later."""
+    arrive = call.keep_request()
+    call.kill()
+    return arrive
+
+
 KILLS: tuple[Fate, ...] = (killed_before, killed_after)
 FATES: tuple[Fate, ...] = (lost, answer_lost, late, *KILLS)
 
@@ -114,7 +121,7 @@ async def packets(
             assert number, "the call sent nothing"
             return
         arrive = fate(call)
-        if fate not in KILLS:
+        if fate not in (*KILLS, killed_late):
             call.finish()
         yield name, arrive
     raise AssertionError("The call never ended.")

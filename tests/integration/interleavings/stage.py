@@ -132,8 +132,13 @@ class Call:
 
     def delay_request(self) -> Callable[[], None]:
         """Break the connection before the packet arrives. Return a function that lets the server receive it."""
-        packet = self.packet
+        arrive = self.keep_request()
         self.lose_request()
+        return arrive
+
+    def keep_request(self) -> Callable[[], None]:
+        """Return a function that lets the server receive the packet later."""
+        packet = self.packet
         return lambda: self._stage.carry_out_late(packet)
 
     def lose_answer(self) -> Self:

@@ -63,7 +63,9 @@ def numbers_saved(stage: Stage) -> list[int]:
 
 
 def let_leases_run_out(run_sql: Callable[..., Any], database: str) -> None:
-    run_sql(f"UPDATE {database}.locus_store_threads SET turn_until = UTC_TIMESTAMP(6) WHERE turn_until IS NOT NULL")
+    run_sql(
+        f"UPDATE {database}.locus_store_ledger SET recorded_at = UTC_TIMESTAMP(6) WHERE recorded_at > UTC_TIMESTAMP(6)"
+    )
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["new", "begun"])

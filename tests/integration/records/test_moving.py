@@ -45,7 +45,7 @@ MEMU = "memu"
 ANEW = {
     *("locus_tenant", "locus_seals", "locus_scope"),
     *("tenant", "sid", "epoch", "seal", "checksum", "crc", "removed", "stamp"),
-    *("search_text", "pending_text", "unindexed", "turn_token", "turn_until"),
+    *("search_text", "pending_text", "unindexed"),
 }
 SEALED = {"payload", "chunk", "content", "state", "value", "embedding"}
 

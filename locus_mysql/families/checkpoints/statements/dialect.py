@@ -43,10 +43,6 @@ PIECES = {
     # A row so young that a repeated save might insert it again, so a statement that removes it must record its token.
     # For the alias c.
     "YOUNG": "c.created_at > UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND",
-    # The `expires_at` of a thread that has a row for a lease only.
-    "LEASE_ONLY": "'1970-01-01'",
-    # A thread without a current turn.
-    "IDLE": "(turn_until IS NULL OR turn_until <= UTC_TIMESTAMP(6))",
     # The columns of a new thread, and those of a row; the values of a `NewRow`, for the columns from `continues` on.
     "NEW_THREAD": "tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at",
     "ROW": "tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,\n"

@@ -25,8 +25,7 @@ LAYOUT_VERSION = 1
 
 # One row per thread. Every write to the thread locks it, so writers of one thread wait for each other. last_seq rises
 # with every save. version is random and changes with every write: a process whose version is current has current data.
-# Checkpoints with a seq below first_seq are from before the thread last expired. turn_token has the turn until
-# turn_until.
+# Checkpoints with a seq below first_seq are from before the thread last expired.
 THREADS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -37,8 +36,6 @@ THREADS = """
   created_at  DATETIME(6)     NOT NULL,
   updated_at  DATETIME(6)     NOT NULL,
   expires_at  DATETIME(6)     NULL,
-  turn_token  BINARY(16)      NULL,
-  turn_until  DATETIME(6)     NULL,
   PRIMARY KEY (tenant, thread_id),
   KEY recent (tenant, updated_at, thread_id),
   KEY expiry (expires_at)

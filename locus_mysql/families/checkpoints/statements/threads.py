@@ -1,9 +1,4 @@
-"""Statements about the rows of threads: taking the next seq, locks, turns, and lists of threads.
-
-A turn is a lease in the thread's row: a random token, and the time at which it ends by the server's clock. A thread
-without checkpoints has a row for the lease only; it counts as expired, so other statements ignore it. Statements about
-turns do not change the thread's version, so the caches of processes stay valid.
-"""
+"""Statements about the rows of threads: taking the next seq, locks, and lists of threads."""
 
 from __future__ import annotations
 
@@ -79,8 +74,7 @@ GUARD_ONCE = guard_once(FIND)
 
 # Restoring and removing
 
-#: Inserts the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left
-#: to right.
+#: Inserts the thread's row for checkpoints that have none.
 RESTORE_ROW = SQL("""
 INSERT INTO {threads} ({NEW_THREAD})
 SELECT orphans.tenant, orphans.thread_id, orphans.newest, orphans.oldest, :version, orphans.created_at,
@@ -90,8 +84,6 @@ SELECT orphans.tenant, orphans.thread_id, orphans.newest, orphans.oldest, :versi
          WHERE {KEY.c}
          GROUP BY c.tenant, c.thread_id) AS orphans
     ON DUPLICATE KEY UPDATE
-       first_seq  = IF(expires_at = {LEASE_ONLY}, orphans.oldest, first_seq),
-       expires_at = IF(expires_at = {LEASE_ONLY}, {EXPIRY}, expires_at),
        last_seq   = GREATEST(last_seq, orphans.newest), version = :version
 """)
 
@@ -108,7 +100,6 @@ ORPHANED = Select(
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
   LEFT JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-                       AND (t.expires_at IS NULL OR t.expires_at <> {LEASE_ONLY})
  WHERE c.tenant = :tenant AND t.thread_id IS NULL
  LIMIT :limit
 """,
@@ -153,70 +144,7 @@ COUNT = Select(
     "SELECT COUNT(*) FROM {threads} t WHERE t.tenant = :tenant AND t.thread_id LIKE :pattern AND {LIVE_THREAD}", Number
 )
 
-# Turns
-
-
-class Holder(NamedTuple):
-    """Whether a turn belongs to a token (NULL-safe), and its remaining microseconds; None if there is no turn."""
-
-    mine: int
-    left_us: int | None
-
-
-#: Acquires the turn if it is free, or if the same token has it already, as an answer may have been lost. If the token
-#: was released before, this packet is late and acquires nothing. The assignments run left to right.
-ACQUIRE = SQL("""
-INSERT INTO {threads} ({NEW_THREAD}, turn_token, turn_until)
-SELECT :tenant, :thread_id, 0, 1, :version, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {LEASE_ONLY},
-       :token, UTC_TIMESTAMP(6) + INTERVAL :lease_us MICROSECOND
-  FROM DUAL
- WHERE NOT EXISTS (SELECT 1 FROM {ledger} l WHERE l.tenant = :tenant AND l.token = :token)
-    ON DUPLICATE KEY UPDATE
-       turn_token = IF(turn_until > UTC_TIMESTAMP(6), turn_token, :token),
-       turn_until = IF(turn_token = :token, UTC_TIMESTAMP(6) + INTERVAL :lease_us MICROSECOND, turn_until)
-""")
-
-#: Whether the token holds the turn, and the remaining time of the current holder, if any.
-WHOSE = Select(
-    """
-SELECT t.turn_token <=> :token, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.turn_until)
-  FROM {threads} t
- WHERE {KEY.t}
-""",
-    Holder,
-)
-
-#: Extends the turn; affects no row if it was lost.
-RENEW = SQL("""
-UPDATE {threads}
-   SET turn_until = UTC_TIMESTAMP(6) + INTERVAL :lease_us MICROSECOND
- WHERE {KEY} AND turn_token = :token AND turn_until > UTC_TIMESTAMP(6)
-""")
-
-#: Releases the turn, if the token still has it. `DROP_LEASE` must follow.
-RELEASE = SQL("UPDATE {threads} SET turn_until = NULL WHERE {KEY} AND turn_token = :token")
-
-#: Removes a row that existed only for the lease.
-DROP_LEASE = SQL("""
-DELETE FROM {threads}
- WHERE {KEY} AND turn_token = :token AND turn_until IS NULL AND expires_at = {LEASE_ONLY}
-""")
-
-#: A thread that is deleted within its own turn keeps its row for the lease.
-KEEP_LEASE = SQL("UPDATE {threads} SET expires_at = {LEASE_ONLY} WHERE {KEY}")
-
-#: The same if the thread has no checkpoint left.
-KEEP_LEASE_IF_EMPTY = SQL(f"{KEEP_LEASE.text} AND {_EMPTY}")
-
 # Preconditions
-
-#: Undoes the batch, with error 3141, unless the token has the turn. The thread is locked, so that stays true until the
-#: transaction ends.
-FENCE = SQL("""
-SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
-  FROM {threads} t
- WHERE {KEY.t} AND t.turn_token = :token AND t.turn_until > UTC_TIMESTAMP(6)
-""")
 
 
 def _newest_is(column: str) -> SQL:

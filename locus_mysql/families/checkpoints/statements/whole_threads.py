@@ -37,23 +37,14 @@ DELETE c FROM {checkpoints} c
  WHERE {KEY.c} AND t.expires_at <= UTC_TIMESTAMP(6)
 """)
 
-DROP_EXPIRED = SQL("DELETE FROM {threads} WHERE {KEY} AND expires_at <= UTC_TIMESTAMP(6) AND {IDLE}")
-
-#: An expired destination with a lease still has a row, which becomes the copy's row.
-COPY_INTO_LEASED = SQL("""
-UPDATE {threads} d
-  JOIN {threads} t ON t.tenant = d.tenant AND t.thread_id = :source
-   SET d.last_seq = t.last_seq, d.first_seq = t.first_seq, d.version = UUID_TO_BIN(UUID()), d.created_at = t.created_at,
-       d.updated_at = UTC_TIMESTAMP(6), d.expires_at = {EXPIRY}
- WHERE d.tenant = :tenant AND d.thread_id = :destination AND d.expires_at <= UTC_TIMESTAMP(6)
-""")
+DROP_EXPIRED = SQL("DELETE FROM {threads} WHERE {KEY} AND expires_at <= UTC_TIMESTAMP(6)")
 
 #: Fails with error 1062 if the destination exists and has not expired.
 COPY_THREAD = SQL("""
 INSERT INTO {threads} ({NEW_THREAD})
 SELECT t.tenant, :destination, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6), {EXPIRY}
   FROM {threads} t
- WHERE t.tenant = :tenant AND t.thread_id = :source AND {AFFECTED} = 0
+ WHERE t.tenant = :tenant AND t.thread_id = :source
 """)
 
 #: Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`.

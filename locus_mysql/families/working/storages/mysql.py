@@ -17,9 +17,10 @@ from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, one_in
 from ....errors import ConfigError, CorruptCheckpoint, LocusMySQLError
 from ....records import ledger
+from ....records.leases import Turns
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
-from ....runtime.database import Where, share
+from ....runtime.database import Database, Where, share
 from ....runtime.generators import named
 from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
@@ -72,6 +73,11 @@ class WorkingOperations(OptimisticOperations):
         self.schema = self.sql.schema
         self.sealing = Sealing(config.encryption, self.schema.family)
         self._owners = Maintenance(tables(config.table_prefix), removed=self._forget)
+        self.turns = Turns(self.sql)
+
+    def attach(self, database: Database) -> None:
+        """See `HasCaches.attach`."""
+        self.turns.attach(database)
 
     def _forget(self, session: Row) -> None:
         self.known.take(calls.Address(session["tenant"], session["session_id"]))
@@ -254,7 +260,7 @@ class WorkingOperations(OptimisticOperations):
             lock=(self.sql.names["sessions"], *key),
         )
         try:
-            results = yield batch
+            results = yield from (self.turns.delete if work.ended else self.turns.write)(batch, key)
         except Outdated:
             return Commit.OUTDATED
         except Duplicate as duplicate:

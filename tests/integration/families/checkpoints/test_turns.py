@@ -22,6 +22,8 @@ from ...test_concurrent_writers import DEADLINE_S
 from .conftest import Make, RunSQL
 from .turns import SHORT_S, Held, state_of
 
+END_LEASES = "UPDATE locus_store_ledger SET recorded_at = UTC_TIMESTAMP(6) WHERE recorded_at > UTC_TIMESTAMP(6)"
+
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
 
@@ -62,7 +64,7 @@ async def test_nothing_is_written_under_a_turn_that_was_not_renewed(
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"), "first")
     async with Held(one, "t") as turn:
-        sql("UPDATE locus_store_threads SET turn_until = UTC_TIMESTAMP(6)")
+        sql(END_LEASES)
         with pytest.raises(TurnLost):
             await getattr(one, call[0])(*call[1:])
         assert turn.lost
@@ -149,7 +151,7 @@ async def test_a_turn_is_renewed_while_it_is_held(make_store: Make, sql: RunSQL)
     one = make_store()
 
     def until() -> Any:
-        return sql("SELECT turn_until FROM locus_store_threads")[0][0]
+        return sql("SELECT recorded_at FROM locus_store_ledger WHERE recorded_at > UTC_TIMESTAMP(6)")[0][0]
 
     async with Held(one, "t", lease_s=SHORT_S):
         first = until()

@@ -88,7 +88,7 @@ def test_a_frozen_holder_whose_turn_nobody_took_saves_nothing_either(make_config
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, SHORT_S) as (process, line):
         assert receive(line) == "has it"
         os.kill(process.pid, signal.SIGSTOP)
-        wait_until(lambda: sql("SELECT turn_until < UTC_TIMESTAMP(6) FROM locus_store_threads") == ((1,),))
+        wait_until(lambda: sql("SELECT MAX(recorded_at) < UTC_TIMESTAMP(6) FROM locus_store_ledger") == ((1,),))
         os.kill(process.pid, signal.SIGCONT)
         line.send("save")
         assert receive(line) == "lost it"

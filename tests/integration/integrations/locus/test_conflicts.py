@@ -368,7 +368,7 @@ async def test_an_agent_that_lost_its_turn_saves_nothing(
         @tool
         def lose(words: str) -> str:
             """Lose the turn."""
-            run_sql(f"UPDATE {database}.locus_threads SET turn_until = UTC_TIMESTAMP(6)")
+            run_sql(f"UPDATE {database}.locus_ledger SET recorded_at = UTC_TIMESTAMP(6)")
             return words
 
         agent = Agent(model=ScriptedModel([tool_call("lose", words="a"), text("done")]), tools=[lose], checkpointer=one)

@@ -40,7 +40,7 @@ class Stores:
         config: MySQLConfig = self.store.store.config
         self._config = config
         self.working = WorkingOperations(config)
-        self.leases = StoreOperations(config).checkpoints.leases
+        self.turns = StoreOperations(config).turns
         self.memu = MemuStore(config.model_copy(update={"table_prefix": "memu_"}), DefaultUserModel, 1_000_000)
         self.begin_anew()
 

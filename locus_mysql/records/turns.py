@@ -1,4 +1,4 @@
-"""One turn at a time on a thread: the method ``turn`` of both sides, and the context managers that it returns."""
+"""One turn at a time on an owner: the method ``turn`` of stores, and the context managers that it returns."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from ...engine.logs import TURNS, loggable
-from ...engine.loops import settled
-from ...engine.operation import Operation
-from ...errors import ConfigError, LocusMySQLError, ThreadBusy
-from ...runtime.database import Database
-from ...runtime.stores import AsyncStore, HasSchema, SyncStore
-from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
-from .operations import CheckpointOperations
-from .thread_cache import ThreadKey
+from ..engine.logs import TURNS, loggable
+from ..engine.loops import settled
+from ..engine.operation import Operation
+from ..errors import ConfigError, LocusMySQLError, ThreadBusy
+from ..runtime.stores import AsyncStore, HasSchema, SyncStore
+from .leases import RENEWALS, Lease, OwnerKey, Turns, check_turn
 
 #: A waiting caller polls the server after a pause that grows from the first to the longest, in seconds.
 FIRST_PAUSE_S = 0.05
@@ -25,51 +21,59 @@ LONGEST_PAUSE_S = 1.0
 
 
 class HasTurns(HasSchema, Protocol):
-    """Operations of a public class."""
+    """Operations of a class that has turns."""
 
     @property
-    def checkpoints(self) -> CheckpointOperations:
-        """The operations they are made of."""
+    def turns(self) -> Turns:
+        """The turns on their owners."""
 
-    def thread_key(self, thread_id: str) -> ThreadKey:
+
+class HasThreads(HasTurns, Protocol):
+    """Operations on threads."""
+
+    def thread_key(self, thread_id: str) -> OwnerKey:
         """Return the key of a thread: its tenant and its id."""
 
 
 #: The class that holds the operations.
-Ops = TypeVar("Ops", bound=HasTurns)
+Ops = TypeVar("Ops", bound=HasThreads)
+T = TypeVar("T")
 
 
 class AsyncTurns(AsyncStore[Ops]):
-    """Base of asynchronous classes that have turns."""
+    """Base of asynchronous classes that have turns on threads."""
 
-    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
+    def turn(
+        self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False
+    ) -> AsyncTurn:
         """Allow one turn at a time on a thread, across all processes: an ``async with`` block.
 
         Calls in the block, and in tasks begun in it, belong to the turn; a nested block for the same thread is part of
         it. Callers that take no turn are not blocked. The thread need not exist. The turn is renewed while it is held;
         if its holder dies, it ends when its lease expires, by the server's clock. Deleting the thread also ends it,
-        unless the delete is in the block.
+        unless the delete is in the block. A write in a turn is one statement longer, in the same round trip.
 
         Args:
             thread_id: The thread.
             wait_s: Seconds to wait until another caller's turn ends; 0 to 86,400.
             lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
                 quarter of that, so the event loop must not be blocked for longer than the rest.
+            take_over: Take the turn from its holder at once. What the holder writes from then on is refused.
 
         Raises:
             ThreadBusy: Another caller had the turn for the whole wait.
-            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+            TurnLost: Raised by a write in the block if the turn is over; nothing is written then.
             InvalidInput: An argument is wrong.
             ConfigError: The store writes in a transaction of the program.
         """
-        _check_database(self.database)
-        return AsyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
+        key = self._operations.thread_key(thread_id)
+        return AsyncTurn(self, key, str(thread_id), wait_s, lease_s, take_over=take_over)
 
 
 class SyncTurns(SyncStore[Ops]):
-    """Base of blocking classes that have turns."""
+    """Base of blocking classes that have turns on threads."""
 
-    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:
+    def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False) -> SyncTurn:
         """Allow one turn at a time on a thread, across all processes: a ``with`` block.
 
         Calls in the block of the same thread of execution belong to the turn; calls of other threads, only if they run
@@ -81,40 +85,42 @@ class SyncTurns(SyncStore[Ops]):
             wait_s: Seconds to wait until another caller's turn ends; 0 to 86,400.
             lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
                 quarter of that.
+            take_over: Take the turn from its holder at once. What the holder writes from then on is refused.
 
         Raises:
             ThreadBusy: Another caller had the turn for the whole wait.
-            TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
+            TurnLost: Raised by a write in the block if the turn is over; nothing is written then.
             InvalidInput: An argument is wrong.
             ConfigError: The store writes in a transaction of the program.
         """
-        _check_database(self.database)
-        return SyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
-
-
-def _check_database(database: Database) -> None:
-    if database.in_transaction:
-        raise ConfigError(
-            "A turn is renewed while your code runs, outside of your transaction. Take it with a store of the Database "
-            "itself, around the transaction: calls in the transaction then belong to it."
-        )
+        key = self._operations.thread_key(thread_id)
+        return SyncTurn(self, key, str(thread_id), wait_s, lease_s, take_over=take_over)
 
 
 class _Turn:
     """Base of both context managers.
 
     Args:
-        operations: The store's.
-        key: The tenant and the thread.
+        store: The store whose calls belong to the turn.
+        key: The key of the owner.
+        name: Its name, for messages.
         wait_s: How long to wait.
         lease_s: How long the turn outlives its holder.
+        take_over: Whether the turn is taken from its holder.
     """
 
-    def __init__(self, operations: HasTurns, key: ThreadKey, wait_s: float, lease_s: float) -> None:
+    def __init__(
+        self, store: Any, key: OwnerKey, name: str, wait_s: float, lease_s: float, *, take_over: bool = False
+    ) -> None:
+        if store.database.in_transaction:
+            raise ConfigError(
+                "A turn is renewed while your code runs, outside of your transaction. Take it with a store of the "
+                "Database itself, around the transaction: calls in the transaction then belong to it."
+            )
         self._wait_s, lease_s = check_turn(wait_s, lease_s)
-        self._turns: Turns[Any] = operations.checkpoints.context.turns
-        self._operations: LeaseOperations = operations.checkpoints.leases
-        self._lease = Lease(key, lease_s)
+        self._store = store
+        self._turns: Turns = store._operations.turns
+        self._lease = Lease(key, name, lease_s, take_over=take_over)
         self._joined = False
         self._pause_s = FIRST_PAUSE_S
 
@@ -142,12 +148,12 @@ class _Turn:
         return max(0.001, min(drawn, left_s + 0.01, deadline - now))
 
     def _busy(self) -> ThreadBusy:
-        return ThreadBusy(self._lease.thread_id, self._wait_s)
+        return ThreadBusy(self._lease.name, self._wait_s)
 
     def _renewed(self, began: float, held: bool) -> None:
         if not held and not self._lease.ended:
             self._lease.lost = True
-            TURNS.warning("A turn was lost: it was not renewed in time, or its thread was deleted.")
+            TURNS.warning("A turn was lost: it was not renewed in time, was taken over, or its thread was deleted.")
         elif held:
             self._renewed_at = began
 
@@ -162,33 +168,26 @@ class _Turn:
 class AsyncTurn(_Turn):
     """``async with`` block in which no other turn on the thread runs."""
 
-    def __init__(
-        self,
-        run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]],
-        operations: HasTurns,
-        key: ThreadKey,
-        wait_s: float,
-        lease_s: float,
-    ) -> None:
-        super().__init__(operations, key, wait_s, lease_s)
-        self._run = run
-        self._renewing: asyncio.Task[None] | None = None
+    _renewing: asyncio.Task[None] | None = None
+    _lock: asyncio.Lock | None = None
 
     async def __aenter__(self) -> Lease:
         outer = self._join()
         if outer is not None:
             return outer
         deadline = time.monotonic() + self._wait_s
-        self._lock = self._turns.lock((id(asyncio.get_running_loop()), self._lease.key), asyncio.Lock)
-        try:
-            async with asyncio.timeout(self._wait_s):
-                await self._lock.acquire()
-        except TimeoutError:
-            raise self._busy() from None
+        if not self._lease.take_over:
+            key = id(asyncio.get_running_loop()), *self._lease.key
+            self._lock = self._turns.registry.lock(key, asyncio.Lock)
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await self._lock.acquire()
+            except TimeoutError:
+                raise self._busy() from None
         try:
             await self._acquire(deadline)
         except BaseException:
-            self._lock.release()
+            self._unlock()
             raise
         self._turns.enter(self._lease)
         self._renewing = asyncio.create_task(self._renew())
@@ -198,7 +197,7 @@ class AsyncTurn(_Turn):
         while True:
             try:
                 self._renewed_at = time.monotonic()
-                left_s = await self._run(self._operations.acquire(self._lease))
+                left_s = await self._run(self._turns.acquire(self._lease))
             except BaseException:  # the turn may have been acquired, or the packet may still arrive
                 self._lease.may_arrive = True
                 await settled(self._give_back())
@@ -212,7 +211,7 @@ class AsyncTurn(_Turn):
             await asyncio.sleep(self._lease.lease_s / RENEWALS)
             began = time.monotonic()
             try:
-                self._renewed(began, await self._run(self._operations.renew(self._lease)))
+                self._renewed(began, await self._run(self._turns.renew(self._lease)))
             except LocusMySQLError as error:
                 self._renewal_failed(error)
 
@@ -225,6 +224,13 @@ class AsyncTurn(_Turn):
             if self._lease.here:
                 await settled(self._end())
         finally:
+            self._unlock()
+
+    async def _run(self, operation: Operation[T]) -> T:
+        return await AsyncStore._run(self._store, operation)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
             self._lock.release()
 
     async def _end(self) -> None:
@@ -235,7 +241,7 @@ class AsyncTurn(_Turn):
 
     async def _give_back(self) -> None:
         try:
-            await self._run(self._operations.release(self._lease))
+            await self._run(self._turns.release(self._lease))
         except LocusMySQLError as error:
             TURNS.warning("A turn could not be released; it ends when its lease expires: %s", loggable(error))
 
@@ -243,33 +249,26 @@ class AsyncTurn(_Turn):
 class SyncTurn(_Turn):
     """``with`` block in which no other turn on the thread runs."""
 
-    def __init__(
-        self,
-        run: Callable[[Operation[Any]], Any],
-        operations: HasTurns,
-        key: ThreadKey,
-        wait_s: float,
-        lease_s: float,
-    ) -> None:
-        super().__init__(operations, key, wait_s, lease_s)
-        self._run = run
-        self._stop = threading.Event()
-        self._renewing: threading.Thread | None = None
+    _renewing: threading.Thread | None = None
+    _lock: _ThreadLock | None = None
 
     def __enter__(self) -> Lease:
         outer = self._join()
         if outer is not None:
             return outer
         deadline = time.monotonic() + self._wait_s
-        self._lock = self._turns.lock(self._lease.key, _ThreadLock)
-        if not self._lock.inner.acquire(timeout=self._wait_s):
-            raise self._busy()
+        if not self._lease.take_over:
+            lock = self._turns.registry.lock(self._lease.key, _ThreadLock)
+            if not lock.inner.acquire(timeout=self._wait_s):
+                raise self._busy()
+            self._lock = lock
         try:
             self._acquire(deadline)
         except BaseException:
-            self._lock.inner.release()
+            self._unlock()
             raise
         self._turns.enter(self._lease)
+        self._stop = threading.Event()
         self._renewing = threading.Thread(target=self._renew, name="locus_mysql turn", daemon=True)
         self._renewing.start()
         return self._lease
@@ -278,7 +277,7 @@ class SyncTurn(_Turn):
         while True:
             try:
                 self._renewed_at = time.monotonic()
-                left_s = self._run(self._operations.acquire(self._lease))
+                left_s = self._run(self._turns.acquire(self._lease))
             except BaseException:  # the turn may have been acquired, or the packet may still arrive
                 self._lease.may_arrive = True
                 self._give_back()
@@ -291,7 +290,7 @@ class SyncTurn(_Turn):
         while not self._lease.lost and not self._stop.wait(self._lease.lease_s / RENEWALS):
             began = time.monotonic()
             try:
-                self._renewed(began, self._run(self._operations.renew(self._lease)))
+                self._renewed(began, self._run(self._turns.renew(self._lease)))
             except LocusMySQLError as error:
                 self._renewal_failed(error)
 
@@ -307,11 +306,18 @@ class SyncTurn(_Turn):
                 if self._renewing is not None:
                     self._renewing.join(1.0)
         finally:
+            self._unlock()
+
+    def _run(self, operation: Operation[T]) -> T:
+        return SyncStore._run(self._store, operation)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
             self._lock.inner.release()
 
     def _give_back(self) -> None:
         try:
-            self._run(self._operations.release(self._lease))
+            self._run(self._turns.release(self._lease))
         except LocusMySQLError as error:
             TURNS.warning("A turn could not be released; it ends when its lease expires: %s", loggable(error))
 

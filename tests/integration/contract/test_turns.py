@@ -1,0 +1,140 @@
+"""Turns on owners: one writer at a time, whose writes are refused from the moment at which another one may write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import ThreadBusy, TurnLost
+
+from ...either_side import AnyStore
+from ..conftest import ONE_OF_EACH, MakeConfig
+from ..interleavings.conftest import stage  # noqa: F401 - a fixture
+from ..interleavings.stage import Stage
+from ..test_concurrent_writers import DEADLINE_S
+from .conftest import Open
+from .samples import Sample, every_family
+from .test_writes import killed_late, packets
+
+with_turns = every_family(lambda sample: sample.has_turns, kept=False)
+
+
+class Held:
+    """A turn of either side, awaited here."""
+
+    def __init__(self, sample: Sample, store: AnyStore, name: str = "t", **options: Any) -> None:
+        self._block = sample.turn(store, name, **options)
+        self._blocking = isinstance(self._block, AbstractContextManager)
+
+    async def __aenter__(self) -> Any:
+        return self._block.__enter__() if self._blocking else await self._block.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._blocking:
+            self._block.__exit__(*error)
+        else:
+            await self._block.__aexit__(*error)
+
+
+@pytest.fixture
+def end_leases(sample: Sample, make_config: MakeConfig, run_sql: Callable[..., Any]) -> Callable[[], None]:
+    """Return ``end_leases()``, after which the time of all leases is over."""
+    config = make_config()
+    tables = sample.tables(config)
+    assert tables is not None
+    ledger = f"`{config.database}`.`{tables.names['ledger']}`"
+
+    def end() -> None:
+        run_sql(f"UPDATE {ledger} SET recorded_at = UTC_TIMESTAMP(6) WHERE recorded_at > UTC_TIMESTAMP(6)")
+
+    return end
+
+
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+@pytest.mark.parametrize("how", ["expired", "taken over", "deleted"])
+@with_turns
+async def test_a_superseded_writer_is_refused_and_replaced(
+    sample: Sample, open_sample: Open, end_leases: Callable[[], None], side: str, how: str
+) -> None:
+    one, other = open_sample(side=side), open_sample(side=side)
+    await sample.write(one, "t", 0)
+    async with Held(sample, one) as turn:
+        with pytest.raises(ThreadBusy):
+            async with Held(sample, other, wait_s=0):
+                raise AssertionError
+        async with Held(sample, other, "u", wait_s=0):
+            await sample.write(other, "u", 0)
+        await sample.write(one, "t", 1)
+        if how == "expired":
+            end_leases()
+        elif how == "deleted":
+            await sample.delete(other, "t")
+        async with Held(sample, other, wait_s=0, take_over=how == "taken over"):
+            left = [] if how == "deleted" else [0, 1]
+            for _ in range(2):
+                with pytest.raises(TurnLost):
+                    await sample.write(one, "t", 2)
+            assert turn.lost
+            with pytest.raises(TurnLost):
+                await sample.delete(one, "t")
+            await sample.write(one, "u", 1)
+            assert await sample.steps(other, "t") == left
+            await sample.write(other, "t", len(left))
+            await sample.delete(other, "t")
+            await sample.write(other, "t", 0)
+    await sample.write(one, "t", 1)
+    assert await sample.steps(other, "t") == [0, 1]
+
+
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+@with_turns
+async def test_of_two_writers_at_once_each_builds_on_the_other(sample: Sample, open_sample: Open, side: str) -> None:
+    async def take_turns(store: AnyStore) -> None:
+        for _ in range(4):
+            async with Held(sample, store, wait_s=DEADLINE_S):
+                await sample.write(store, "t", len(await sample.steps(store, "t")))
+
+    stores = [open_sample(side=side) for _ in range(2)]
+    if side.endswith("-sync"):
+        await asyncio.gather(*(asyncio.to_thread(asyncio.run, take_turns(store)) for store in stores))
+    else:
+        await asyncio.gather(*map(take_turns, stores))
+    assert await sample.steps(stores[0], "t") == [*range(8)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_housekeeping")
+@with_turns
+async def test_a_late_packet_of_a_killed_holder_changes_nothing_once_it_is_replaced(
+    sample: Sample,
+    open_sample: Open,
+    make_config: MakeConfig,
+    stage: Stage,  # noqa: F811 - the fixture
+    end_leases: Callable[[], None],
+) -> None:
+    near = open_sample()
+    await sample.write(near, "first", 0)
+    far = sample.open(make_config(ssl_mode="DISABLED", ddl_mode="off", compression="none"), stage.side)
+
+    async def prepare(name: str, steps: int) -> None:
+        for step in range(steps):
+            await sample.write(near, name, step)
+
+    async def write_in_turn(store: AnyStore, name: str, step: int) -> None:
+        async with Held(sample, store, name):
+            await sample.write(store, name, step)
+
+    async for name, arrive in packets(stage, killed_late, prepare, 1, write_in_turn, far, 1):
+        end_leases()
+        async with Held(sample, near, name, wait_s=0):
+            found = await sample.steps(near, name)
+            assert arrive is not None
+            arrive()
+            assert await sample.steps(near, name) == found
+            await sample.write(near, name, len(found))
+        assert await sample.steps(near, name) == [*range(len(found) + 1)]
+    stage.perform(far.close).finish()
