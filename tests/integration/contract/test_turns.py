@@ -79,8 +79,9 @@ async def test_a_superseded_writer_is_refused_and_replaced(
                 with pytest.raises(TurnLost):
                     await sample.write(one, "t", 2)
             assert turn.lost
-            with pytest.raises(TurnLost):
-                await sample.delete(one, "t")
+            if left:
+                with pytest.raises(TurnLost):
+                    await sample.delete(one, "t")
             await sample.write(one, "u", 1)
             assert await sample.steps(other, "t") == left
             await sample.write(other, "t", len(left))
@@ -125,7 +126,7 @@ async def test_a_late_packet_of_a_killed_holder_changes_nothing_once_it_is_repla
             await sample.write(near, name, step)
 
     async def write_in_turn(store: AnyStore, name: str, step: int) -> None:
-        async with Held(sample, store, name):
+        async with Held(sample, store, name, lease_s=3_600):
             await sample.write(store, name, step)
 
     async for name, arrive in packets(stage, killed_late, prepare, 1, write_in_turn, far, 1):

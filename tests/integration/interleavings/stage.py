@@ -85,6 +85,7 @@ class Call:
         self._stage = stage
         self._title = title
         self._decision: Future[None] = Future()
+        self._left = False
 
     def __repr__(self) -> str:
         return f"<{self._title}: {self.state}>"
@@ -182,6 +183,9 @@ class Call:
         with self._stage.changed:
             self.state, self.packet, self.connection_id = state, packet, connection_id
             self._decision = Future()
+            if self._left:  # a process that was killed sends nothing more
+                self.state = "running"
+                self._decision.set_exception(LeftTheStage())
             self._stage.changed.notify_all()
             return self._decision
 
@@ -198,7 +202,7 @@ class Call:
     def leave(self) -> None:
         """End the call if it waits for the test."""
         if self.state in ("asks", "answered"):
-            self.state = "running"
+            self.state, self._left = "running", True
             self._decision.set_exception(LeftTheStage())
 
     def _go_on(self) -> None:
