@@ -40,6 +40,7 @@ class Chapter:
 CHAPTERS: Mapping[str, Chapter] = {
     "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.demo"),
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.demo"),
+    "turns": Chapter("the double click, the closed browser tab and the crashed worker", "langgraph", "turns.demo"),
     "memories": Chapter(
         "facts from one conversation, found by similarity and used in another", "locus", "memories.demo"
     ),

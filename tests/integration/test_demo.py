@@ -85,6 +85,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
     ("chapter", "checks"),
     [
         ("langgraph", 7),
+        ("turns", 5),
         ("memories", 8),
         ("working", 10),
         ("claude", 9),
@@ -123,6 +124,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
         "agents",
         "langgraph",
+        "turns",
         "memories",
         "working",
         "claude",
@@ -138,7 +140,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, "
+        "there are agents, langgraph, turns, memories, working, claude, openai, pydantic, strands, adk, engines, "
         "incident, year, failover" in capsys.readouterr().err
     )
 

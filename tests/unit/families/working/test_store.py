@@ -52,6 +52,12 @@ VALUES = [
 ]
 
 
+@pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
+def test_a_turn_needs_a_session_in_mysql(kind: Any) -> None:
+    with pytest.raises(ConfigError, match="InMemoryStorage"):
+        kind("session", InMemoryStorage()).turn()
+
+
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: ascii(value)[:20])
 async def test_reading_returns_the_written_value(memory: AnyMemory, value: Any) -> None:
     await memory.set("key", value)
