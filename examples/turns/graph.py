@@ -26,7 +26,7 @@ def compiled(saver: BaseCheckpointSaver[Any], refunding: Callable[[], Awaitable[
         await refunding()
         return {"log": ["refunded"]}
 
-    builder = StateGraph(Refund)
+    builder: Any = StateGraph(Refund)
     builder.add_node("look_up", look_up)
     builder.add_node("refund", refund)
     builder.add_edge(START, "look_up")

@@ -14,7 +14,7 @@ from ...runtime.arguments import check_checkpoint_id
 from .context import Context
 from .statements import threads
 from .statements.dialect import CheckpointDialect
-from .thread_cache import ThreadKey
+from .statements.tables import ThreadKey
 
 
 class NoCheckpoint(enum.Enum):

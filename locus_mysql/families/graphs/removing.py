@@ -15,6 +15,7 @@ from ...errors import InvalidInput, ThreadExists
 from ...records.leases import Turns
 from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...records.maintenance import Count, Counts, Upkeep
+from ...runtime.arguments import microseconds
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache
@@ -40,7 +41,7 @@ class Removing(Upkeep):
         self._turns = turns
         self._sql = sql
         self._cache = cache
-        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self._ttl_us = microseconds(config.ttl_s)
 
     def delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
         """Delete a thread with all its content; True if it existed. One round trip."""

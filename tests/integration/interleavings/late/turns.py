@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locus_mysql.families.checkpoints.thread_cache import ThreadKey
+from locus_mysql.families.checkpoints.statements.tables import ThreadKey
 from locus_mysql.records.leases import Lease
 
 from ..stage import Call
