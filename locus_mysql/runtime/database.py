@@ -255,7 +255,8 @@ class Database:
         """Return a place for stores that write in the transaction open on a connection; the caller commits it.
 
         Nothing is repeated, cached or created there. The caches of this database are not used. A call that is refused
-        undoes only what it did itself. Make one for each transaction.
+        undoes only what it did itself. A `using` ends with its transaction; later calls raise `TransactionLost`. Make one
+        for each transaction: without SQLAlchemy, calls in a later transaction may not be noticed.
 
         Args:
             connection: A connection to the same database, of mysql-connector, PyMySQL, aiomysql or asyncmy, or
