@@ -115,7 +115,7 @@ class AnswerTooLarge(UsageError):
 
 
 class TenantUnknown(UsageError, ValueError):
-    """No tenant could be determined for a thread id; the call was not carried out."""
+    """No tenant could be determined for a thread id, or for a call with `tenant=None`; it was not carried out."""
 
 
 class SetupError(LocusMySQLError):

@@ -11,6 +11,7 @@ from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...records.copying import copy_owner
 from ...records.moving import Moving
+from ...runtime.arguments import tenant_of
 from .coding import row_key
 from .operations import TranscriptOperations
 from .records import Transcript, TranscriptKey
@@ -29,7 +30,7 @@ class CopyingOperations:
     def __init__(self, config: MySQLConfig) -> None:
         self._operations = TranscriptOperations(config)
         self._moving = Moving(tables(config.table_prefix), config)
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
 
     def copy(self, key: TranscriptKey, new: TranscriptKey) -> Operation[bool]:
         """Copy a transcript, without those of its parts; return False if it does not exist.

@@ -57,7 +57,7 @@ def test_a_dry_run_reports_what_a_vacuum_removes_and_changes_nothing(
     assert {"number": 1, "what": "thread without a save for that long"} in found["removed"]["dicts"]
     assert {"number": 1, "what": "expired item"} in found["removed"]["memories"]
     assert main([*command, "--dry-run"]) == 0
-    assert "Would remove 1 thread without a save for that long" in capsys.readouterr().out
+    assert "Would remove now, or within an hour: 1 thread without a save for that long" in capsys.readouterr().out
     assert run_sql(f"SELECT COUNT(*) FROM {name}_threads") == ((2,),)
     removed = printed(capsys, *command, "--json")
     assert removed["dry_run"] is False
