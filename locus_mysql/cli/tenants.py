@@ -147,8 +147,8 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
         "--owner",
         action="append",
         metavar="GLOB",
-        help="only threads, sessions, items … with such names, as 'u-17/*'; may be given more than once, as for memories "
-        "of namespace users/u-17 also 'users/u-17/*'",
+        help="only threads, sessions, items … with such names, as 'u-17/*'; may be given more than once, as "
+        "for memories of namespace users/u-17 also 'users/u-17/*'",
     )
     which.add_argument(
         "--owners",

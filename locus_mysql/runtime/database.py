@@ -300,13 +300,13 @@ class Database:
         """
         return Transaction(self, connection)
 
-    def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
+    def check_driver(self, store: str, *, blocks: bool, other: str | None) -> None:
         """Report now, and not at the first call, that a store cannot work with the driver.
 
         Args:
             store: The name of its class.
             blocks: Whether its methods block.
-            other: The name of the class with the other kind of methods.
+            other: The name of the class with the other kind of methods, if there is one.
 
         Raises:
             DriverMissing: The driver's library is not installed.
@@ -370,11 +370,13 @@ class Transaction(Database):
         """See `Database.registry`."""
         return self._database.registry(key, make)
 
-    def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
+    def check_driver(self, store: str, *, blocks: bool, other: str | None) -> None:
         """Check that the store's methods block if the connection's do; see `Database.check_driver`."""
         if blocks is not self._borrowed.blocks:
             own, its = ("blocks", "is asynchronous") if blocks else ("is asynchronous", "blocks")
-            raise ConfigError(f"{store} {own}, and the connection {its}: use {other}, or another connection.")
+            raise ConfigError(
+                f"{store} {own}, and the connection {its}: use {f'{other}, or ' if other else ''}another connection."
+            )
 
     @cached_property
     def asynchronous(self) -> AsyncEngine:
