@@ -2,7 +2,7 @@
 
 The folders are layers, drawn in docs/design/architecture.md: cli, server, inspection, integrations, transfer, families,
 runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `encryption`, `errors`, `extras`,
-`keywords`, `lru_cache`, `options`, `signals` and `suggestions` are for all; `embedded`, `memory` and `working` only
+`keywords`, `lru_cache`, `options`, `signals` and `wording` are for all; `embedded`, `memory` and `working` only
 give public names. Begin with docs/design/architecture.md, then `config` and `errors`.
 """
 

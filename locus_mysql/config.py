@@ -16,7 +16,7 @@ from .errors import ConfigError
 from .extras import DEFAULT_DRIVER, default_driver
 from .keywords import ConnectionKeywords, Keywords, StoreKeywords
 from .options import NOT_EMBEDDED, ConnectionOptions, Endpoint, PasswordFunction, StoreOptions, refuse_unused
-from .suggestions import did_you_mean
+from .wording import did_you_mean
 
 __all__ = [
     "ENVIRONMENT",

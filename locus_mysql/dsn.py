@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic import SecretStr
 
 from .errors import ConfigError
-from .suggestions import did_you_mean
+from .wording import did_you_mean
 
 #: Drivers by the names that SQLAlchemy has for them: https://docs.sqlalchemy.org/en/20/dialects/mysql.html
 _SQLALCHEMY_DRIVERS = {

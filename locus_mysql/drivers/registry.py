@@ -6,7 +6,7 @@ from importlib import import_module
 
 from ..errors import ConfigError, DriverMissing
 from ..extras import CLIENT_LIBRARIES, install_command, installed_drivers, is_installed
-from ..suggestions import did_you_mean
+from ..wording import did_you_mean
 from .interface import Driver
 
 #: The module in the folder `libraries` and the class of each driver of this package.

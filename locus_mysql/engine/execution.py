@@ -26,8 +26,8 @@ from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Execute, Shielded, Sleep
 from .connection_slots import Slot
-from .counters import Counters, PoolState
 from .group_commit import BEGIN, COMMIT, QueuedWrite, SendAlone, roll_back, send_with_others
+from .logs import Counters, PoolState
 from .loops import run_awaited, run_blocking
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
 from .pool import Pool, ServerConnection

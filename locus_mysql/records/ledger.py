@@ -11,9 +11,8 @@ import hashlib
 from typing import NamedTuple
 
 from ..dialect import Query, Statement
-from ..dialect.dialect import Dialect
 from ..dialect.schema import Table
-from ..dialect.sql import SQL, Select
+from ..dialect.sql import SQL, Dialect, Select
 from ..engine.operation import Batch, Operation, Results
 
 #: ``outcome`` is the answer of the write, if it has one.

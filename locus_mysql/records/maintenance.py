@@ -20,7 +20,7 @@ from ..dialect.template import like
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ..engine.retry import Backoff
 from ..runtime.arguments import check_days
-from ..runtime.counting import counted
+from ..wording import counted
 from . import ledger
 from .maintenance_statements import (
     COUNT_EXPIRED,

@@ -8,8 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..dialect import Statement
-from ..dialect.dialect import Dialect
-from ..dialect.sql import SQL
+from ..dialect.sql import SQL, Dialect
 from ..dialect.template import like
 from .tables import Owner, Part, Row, Table, Tables
 

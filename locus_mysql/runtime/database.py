@@ -26,8 +26,8 @@ from ..config import (
 from ..drivers.borrowed import Borrowed
 from ..drivers.registry import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
-from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
+from ..engine.logs import Counters, PoolState
 from ..engine.loops import settled
 from ..engine.transaction import TransactionExecution
 from ..errors import ConfigError

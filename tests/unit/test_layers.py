@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 BESIDE = {
     *("background_loop", "config", "dsn", "encryption", "errors", "extras", "keywords", "lru_cache", "options"),
     "signals",
-    "suggestions",
+    "wording",
 }
 
 #: The folders of families; none of these imports another one.

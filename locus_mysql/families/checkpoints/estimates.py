@@ -11,7 +11,7 @@ from ...dialect.sql import Select
 from ...dialect.template import like
 from ...engine.operation import Batch, Operation
 from ...runtime.arguments import check_text
-from .context import Context
+from .thread_cache import Context
 
 #: Threads that an estimate examines. If there are fewer, it is exact.
 EXAMINED = 5_000

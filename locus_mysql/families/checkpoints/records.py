@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypedDict, cast
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import decode_json
 from ...runtime.sealing import Sealing
-from ...runtime.server_times import aware
+from ...runtime.server_rows import aware
 from .state_rows import Named, assemble_rows, check_row
 from .statements.queries import ChosenRow, HistoryRow
 

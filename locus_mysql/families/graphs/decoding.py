@@ -9,7 +9,7 @@ from zlib import crc32
 
 from ...engine.operation import read_rows
 from ...errors import CorruptCheckpoint
-from ...runtime.server_times import aware
+from ...runtime.server_rows import aware
 from . import keys
 from .chains import Inline, Link, Stored, seen_bytes
 from .payload import (

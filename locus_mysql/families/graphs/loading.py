@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...dialect import Query
-from ...dialect.dialect import Dialect
+from ...dialect.sql import Dialect
 from ...engine.operation import Operation, fetch, read_rows
 from ...runtime.sealing import Sealing
 from . import keys

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.dialect import Dialect
+from ...dialect.sql import Dialect
 from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import next_page

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Query, Statement
-from ...dialect.dialect import RETENTION_S, Dialect
+from ...dialect.sql import RETENTION_S, Dialect
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch, one_in
 from ...engine.retry import Backoff

@@ -16,9 +16,8 @@ from ...runtime.database import Where, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.stores import awaited_method, blocking_method
 from . import keys
-from .copying import copy_thread
 from .keys import check_id
-from .operations import AsyncGraphs, GraphsOfTenants, SyncGraphs
+from .operations import AsyncGraphs, GraphsOfTenants, SyncGraphs, copy_thread
 from .payload import naming_checkpoint
 from .records import (
     Base,

@@ -13,12 +13,11 @@ from math import ceil, sqrt
 from typing import TypeAlias
 
 from ...dialect import Query
-from ...engine.counters import Counters
-from ...engine.logs import CALLS
+from ...engine.logs import CALLS, Counters
 from ...engine.operation import Batch, Operation, Results, fetch
 from ...engine.retry import Backoff, next_page
-from ...runtime.damaged_rows import readable
 from ...runtime.database import EMBEDDINGS, Database
+from ...runtime.server_rows import readable
 from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey
 from .records import Hits, MemoryHit, item_of
 from .sealed_items import SealedItems, begin_of_embedding

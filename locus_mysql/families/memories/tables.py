@@ -12,8 +12,7 @@ from ...dialect import Statement
 from ...errors import InvalidInput
 from ...records.tables import Owner, Part, Row, Sealed, Spaces, Tables
 from ...runtime.sealing import sealed_by
-from .arguments import searched_text
-from .namespaces import path_of
+from .arguments import path_of, searched_text
 from .sealed_items import Title, sign_row, unchecked_embedding
 from .statements.dialect import MemoryDialect, Token, dialect_of
 from .statements.items import touch

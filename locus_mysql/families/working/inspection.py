@@ -13,16 +13,16 @@ from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
-from ...runtime.server_times import aware
+from ...runtime.server_rows import aware
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
 from .content import NOTE, TASK, VARIABLE
+from .family import Seals
 from .statements import inspection, reading
 from .statements.inspection import InspectedSession
 from .statements.reading import CheckpointRow
 from .statements.tables import SessionKey, working_dialect
-from .stored import Seals
 
 #: Bytes of the largest task state that a list reads.
 LARGEST_TASK = 16_384

@@ -24,9 +24,8 @@ from ...engine.operation import Operation, Outdated
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, SetupError
 from ...families.graphs import keys
-from ...families.graphs.copying import copy_thread
 from ...families.graphs.keys import check_id
-from ...families.graphs.operations import GraphOperations, GraphsOfTenants
+from ...families.graphs.operations import GraphOperations, GraphsOfTenants, copy_thread
 from ...families.graphs.records import LoadedGraphCheckpoint
 from ...families.graphs.statements.threads import ThreadPosition
 from ...families.graphs.values import EncodedValue, Grown

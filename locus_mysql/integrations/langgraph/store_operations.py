@@ -28,9 +28,8 @@ from langgraph.store.base import (
 from ...config import MySQLConfig
 from ...engine.operation import Batch, Operation, gather
 from ...errors import InvalidInput
-from ...families.memories.arguments import check_count, check_text
+from ...families.memories.arguments import check_count, check_text, encoded_key, path_of
 from ...families.memories.embedding import EmbeddingOptions, EmbedTexts, Procedure, name_of_model
-from ...families.memories.namespaces import encoded_key, path_of
 from ...families.memories.nearest import NearestSearch
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put

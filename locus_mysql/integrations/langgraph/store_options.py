@@ -15,7 +15,7 @@ from ...engine.logs import OPTIONS
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import TTL_LIMIT_S
 from ...families.memories.vectors.scoring import Metric
-from ...suggestions import did_you_mean
+from ...wording import did_you_mean
 
 #: Options of other stores that have been logged in this process.
 _LOGGED: set[str] = set()

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ....dialect.dialect import Dialect
-from ....dialect.sql import Select
+from ....dialect.sql import Dialect, Select
 from ....engine.operation import Batch, Operation, fetch
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.sealing import Sealing

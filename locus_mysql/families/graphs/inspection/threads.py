@@ -16,7 +16,6 @@ from typing import Any
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....dialect.inspection import ThreadMarker
 from ....dialect.template import like
 from ....dialect.words import patterns_of
 from ....engine.operation import Operation, Outdated, fetch
@@ -25,8 +24,9 @@ from ....runtime.arguments import check_limit, check_text, check_thread_id, enco
 from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
-from ....runtime.server_times import aware
+from ....runtime.server_rows import aware
 from ...inspection.conversation import messages_of
+from ...inspection.item_records import ThreadMarker
 from ...inspection.msgpack import metadata_of
 from ...inspection.owners import OwnerChanges, OwnerThreads
 from ...inspection.records import (
@@ -54,10 +54,10 @@ from ...inspection.sources import (
 )
 from .. import keys
 from ..base_cache import BaseCache
-from ..copying import copy_thread
+from ..family import tables
 from ..keys import check_id
 from ..loading import Loading
-from ..operations import GraphOperations
+from ..operations import GraphOperations, copy_thread
 from ..payload import stored_thread
 from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..statements import inspection
@@ -65,7 +65,6 @@ from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSum
 from ..statements.tables import LAG_S, ThreadKey, conditions, graph_dialect
 from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
-from ..tables import tables
 from ..values import EncodedValue
 from .graph_state import GraphState, stored_as_writes, view_of
 from .previews import read_previews

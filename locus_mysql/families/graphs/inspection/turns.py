@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint
 from ....records.log_digests import EMPTY, HashedLog, Log, Mark
-from ....runtime.server_times import aware
+from ....runtime.server_rows import aware
 from ...inspection.msgpack import Unreadable, array_header, item_ends, metadata_of, read_at
 from ...inspection.records import Turn
 from ...inspection.status import NEXT_NODE

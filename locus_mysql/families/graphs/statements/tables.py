@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ....dialect.dialect import Dialect
 from ....dialect.schema import Schema, Table
+from ....dialect.sql import Dialect
 from ....records import ledger
 
 #: The family in the comments of its tables.

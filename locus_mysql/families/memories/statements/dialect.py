@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ....config import MySQLConfig
-from ....dialect.dialect import Dialect
+from ....dialect.sql import Dialect
 from ....dialect.variants import OCEANBASE
 from ....dialect.words import Parser, pieces_of
 from .tables import memory_schema, table_names

@@ -25,13 +25,12 @@ from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
 from .. import calls
 from ..content import NOTE, TASK, VARIABLE, Changes, Entry, Head, Session, StoredCheckpoint
+from ..family import Seals, tables
 from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
 from ..statements.writing import NewCheckpoint, Outcome, Use, in_portions, sql_time
-from ..stored import Seals
-from ..tables import tables
 from .fair_lock import SessionLocks
 from .interface import TwoSided
 from .optimistic import (
