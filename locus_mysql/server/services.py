@@ -85,7 +85,7 @@ class Services:
             return True
         if self.config.ddl_mode != "create":
             content = "threads" if family.holds_threads else family.title.lower()
-            raise Problem(404, "not_kept", f"This service stores no {content}: the database has no tables for it.")
+            raise Problem("not_kept", f"This service stores no {content}: the database has no tables for it.")
         return False
 
     def of(self, tenant: str) -> TenantStores:
