@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import MySQLConfig
-from ..dialect.upgrades import Step
+from ..dialect.schema import Step
 from ..engine.migration import Plan, plan
 from ..engine.migration import migrate as migrate_tables
 from ..engine.retry import next_page

@@ -22,12 +22,15 @@ from operator import itemgetter
 from typing import Any, Generic, NamedTuple
 
 from .schema import Schema
-from .statement import Param, Query, R, Statement
-from .template import (
+from .statement import (
     TEXT_LIMIT_CHARACTERS,
     TEXTS_LIMIT,
+    Param,
     ParameterNames,
+    Query,
+    R,
     Shape,
+    Statement,
     Text,
     fill,
     params_of,

@@ -20,8 +20,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Schema, Statement
-from ..drivers.interface import DriverError, Result, ServerError
-from ..drivers.registry import find_driver
+from ..drivers.interface import DriverError, Result, ServerError, find_driver
 from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Execute, Shielded, Sleep

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..dialect import Statement
 from ..dialect.sql import SQL, Dialect
-from ..dialect.template import like
+from ..dialect.statement import like
 from .tables import Owner, Part, Row, Table, Tables
 
 #: The next live owners along the primary key.

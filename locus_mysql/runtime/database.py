@@ -24,7 +24,7 @@ from ..config import (
     refuse_unused,
 )
 from ..drivers.borrowed import Borrowed
-from ..drivers.registry import find_driver
+from ..drivers.interface import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.logs import Counters, PoolState

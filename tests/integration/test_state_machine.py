@@ -20,7 +20,7 @@ from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import ThreadExists
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.queries import text_of_dict
-from locus_mysql.families.checkpoints.state_rows import EncodedCheckpoint, NewCheckpoint
+from locus_mysql.families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
 
 from .connecting import connect
 from .proxy import WireProxy

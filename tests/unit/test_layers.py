@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
 BESIDE = {
-    *("background_loop", "config", "dsn", "encryption", "errors", "extras", "keywords", "lru_cache", "options"),
+    *("background_loop", "config", "encryption", "errors", "extras", "keywords", "lru_cache", "options"),
     "signals",
     "wording",
 }

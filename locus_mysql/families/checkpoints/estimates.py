@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ...dialect.sql import Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Batch, Operation
 from ...runtime.arguments import check_text
 from .thread_cache import Context

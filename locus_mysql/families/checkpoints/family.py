@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.template import fill
+from ...dialect.statement import fill
 from ...dialect.words import Parser
 from ...records.maintenance import Upkeep
 from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def _seal(sealing: Sealing, row: Row) -> int | None:
     """Return the seal of a checkpoint's row; None for a row whose id was removed."""
-    from .state_rows import row_seal
+    from .records import row_seal
 
     if row["checkpoint_id"] is None:
         return None

@@ -12,7 +12,7 @@ from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from ...runtime.database import STATES
 from .coding.codec import EncodedState, hash_logs
 from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, rows_needed
-from .state_rows import SealedRow, assemble_rows, chain_rows, check_row, rows_since
+from .records import SealedRow, assemble_rows, chain_rows, check_row, rows_since
 from .statements import loading, threads
 from .statements.loading import LineageRow
 from .statements.tables import ThreadKey

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...dialect.words import excerpt, parts_of
 from ...engine.operation import Batch, Operation, fetch
 from ...engine.retry import Backoff

@@ -19,7 +19,7 @@ from .coding.delta import Ancestor, Delta, Lineage, encode_delta, extend, lastin
 from .loading import Loading
 from .maintenance import ThreadMaintenance
 from .preconditions import NOTHING_EXPECTED, Precondition, Preconditions
-from .state_rows import EncodedCheckpoint, NewCheckpoint, ParentRule, assemble_rows, row_of
+from .records import EncodedCheckpoint, NewCheckpoint, ParentRule, assemble_rows, row_of
 from .statements import removing, saving, threads
 from .statements.saving import NewRow, Saved
 from .statements.tables import ThreadKey

@@ -21,13 +21,14 @@ from .queries import Queries, text_of_dict
 from .records import (
     CheckpointInfo,
     DiskUsage,
+    EncodedCheckpoint,
     Health,
     HistoryEntry,
+    NewCheckpoint,
     SearchHit,
     decode_state_text,
 )
 from .saving import Saving
-from .state_rows import EncodedCheckpoint, NewCheckpoint
 from .statements.tables import CheckpointDialect, Kind, ThreadKey, checkpoint_dialect
 from .thread_cache import Context
 from .turns import AsyncTurns, SyncTurns

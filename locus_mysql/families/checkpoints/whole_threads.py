@@ -15,7 +15,7 @@ from ...runtime.sealing import Sealing
 from ...runtime.server_rows import as_sql_time, aware
 from .coding.codec import HashedLogs, hash_logs
 from .coding.delta import Lineage, encode_delta, extend, seal_payload
-from .state_rows import NewCheckpoint, assemble_rows, chain_of, check_row, row_seal
+from .records import NewCheckpoint, assemble_rows, chain_of, check_row, row_seal
 from .statements import removing, saving, threads
 from .statements.saving import NewRow, SequencedRow, WholeRow
 from .statements.tables import Kind, ThreadKey

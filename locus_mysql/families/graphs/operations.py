@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Operation, fetch
 from ...errors import InvalidInput
 from ...records import transfer
@@ -17,9 +17,8 @@ from ...runtime.arguments import Tenancy, tenant_scope
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from ...runtime.stores import AsyncStore, SyncStore
-from .base_cache import BaseCache
 from .family import tables
-from .loading import Loading
+from .loading import BaseCache, Loading
 from .removing import Removing
 from .saving import Saving
 from .statements import threads

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 from ...config import MySQLConfig
 from ...dialect import Query, Schema, Statement
 from ...dialect.sql import SQL, Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput

@@ -24,8 +24,8 @@ from .operations import MemoryOperations
 from .records import MemoryHit, MemoryItem
 from .sealed_items import SealedItems
 from .searching import Way
-from .statements.dialect import ItemPlace, MemoryDialect, Range, owner_of
-from .vectors.scoring import Metric
+from .statements.tables import ItemPlace, MemoryDialect, Range, owner_of
+from .vectors.coding import Metric
 
 #: The number of characters of an item's value that a list shows.
 PREVIEW_CHARACTERS = 400

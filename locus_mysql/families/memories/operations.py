@@ -20,10 +20,9 @@ from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
 from .sealed_items import EmbeddedItem, EmbeddedItems, SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
-from .statements.dialect import ItemKey, Range, dialect_of
 from .statements.filters import compile_filter
-from .vectors.coding import decode_vector, finite_floats, floats_of, model_number
-from .vectors.scoring import QueryVector
+from .statements.tables import ItemKey, Range, dialect_of
+from .vectors.coding import QueryVector, decode_vector, finite_floats, floats_of, model_number
 from .writing import WritingOperations
 
 #: The number of stored items that are embedded together.

@@ -11,9 +11,8 @@ from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
 from ...runtime.sealing import CHECKSUM_BYTES, Sealing, Start, body_at, sealed_by
-from .statements.dialect import ItemKey, MemoryDialect, Range, of_tenant, owner_of
 from .statements.items import AT, WholeItemRow, page_of_items
-from .statements.tables import JSON
+from .statements.tables import JSON, ItemKey, MemoryDialect, Range, of_tenant, owner_of
 from .statements.vectors import EmbeddingRow, ModelEmbeddingRow, SignRow, VectorRow
 from .vectors.coding import Coded
 

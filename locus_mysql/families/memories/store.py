@@ -7,9 +7,8 @@ from collections.abc import Coroutine, Generator, Sequence
 from typing import Any, Protocol, TypeVar, Unpack, cast
 
 from ...config import ENVIRONMENT, Keywords
-from ...engine.operation import Operation
+from ...engine.operation import Operation, drive_awaited, drive_blocking, name_of, named
 from ...runtime.database import Where, share
-from ...runtime.generators import drive_awaited, drive_blocking, name_of, named
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore, awaited_method, blocking_method
 from .arguments import path_of
 from .embedding import (
@@ -23,9 +22,9 @@ from .embedding import (
     embed_blocking,
 )
 from .operations import EmbeddedPage, MemoryOperations
-from .statements.dialect import ItemKey, Range
 from .statements.filters import ItemFilter
-from .vectors.scoring import Metric
+from .statements.tables import ItemKey, Range
+from .vectors.coding import Metric
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from .arguments import labels_of
 from .sealed_items import SealedItems
 from .statements import items as of_items
 from .statements import vectors as of_vectors
-from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
 from .statements.items import PutRow, SeenRow, WholeItemRow, touch
+from .statements.tables import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
 from .statements.vectors import replace_embeddings
 from .tables import tables_of
 from .vectors.coding import Coded

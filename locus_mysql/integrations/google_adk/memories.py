@@ -22,7 +22,7 @@ from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.records import MemoryHit, MemoryItem, Namespace
 from ...families.memories.store import AsyncMemories
-from ...families.memories.vectors.scoring import Metric
+from ...families.memories.vectors.coding import Metric
 from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method
 

@@ -35,9 +35,9 @@ from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.reading import AdaptFilter
 from ...families.memories.records import MemoryHit, MemoryItem
-from ...families.memories.statements.dialect import ItemKey, Range
 from ...families.memories.statements.filters import OPERATORS, ItemFilter, compile_filter
-from ...families.memories.vectors.scoring import QueryVector
+from ...families.memories.statements.tables import ItemKey, Range
+from ...families.memories.vectors.coding import QueryVector
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 #: A condition that no value fulfils.

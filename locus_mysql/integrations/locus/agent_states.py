@@ -18,7 +18,7 @@ from ...engine.operation import Operation
 from ...errors import CheckpointExists, InvalidInput
 from ...families.checkpoints.coding.delta import Delta
 from ...families.checkpoints.queries import joined
-from ...families.checkpoints.state_rows import EncodedCheckpoint, NewCheckpoint, ParentRule
+from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint, ParentRule
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...runtime.database import Database

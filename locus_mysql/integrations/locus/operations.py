@@ -19,8 +19,7 @@ from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
-from ...families.checkpoints.records import HistoryEntry
-from ...families.checkpoints.state_rows import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.records import EncodedCheckpoint, HistoryEntry, NewCheckpoint
 from ...families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
 from ...families.checkpoints.store import CheckpointOperations
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id

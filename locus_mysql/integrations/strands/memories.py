@@ -17,7 +17,7 @@ from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions,
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.store import AsyncMemories
-from ...families.memories.vectors.scoring import Metric
+from ...families.memories.vectors.coding import Metric
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
 from ...runtime.sealing import content_digest

@@ -35,7 +35,7 @@ from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import CorruptCheckpoint, DecryptionFailed
 from locus_mysql.families.checkpoints import family as checkpoints
 from locus_mysql.families.graphs import family as graphs
-from locus_mysql.families.memories import family as memories
+from locus_mysql.families.memories import tables as memories
 from locus_mysql.families.registry import find_family
 from locus_mysql.families.transcripts import family as transcripts
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey

@@ -9,7 +9,7 @@ import pytest
 
 import locus_mysql
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.template import like
+from locus_mysql.dialect.statement import like
 from locus_mysql.families.checkpoints.statements.tables import INFIXES, checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.threads import COUNT
 

@@ -50,8 +50,7 @@ from ..coding.payload import beginning_of, outline
 from ..family import tables
 from ..preconditions import NO_CHECKPOINT
 from ..queries import hits_of, holds, lookup_text
-from ..records import decode_state_text, metadata_of
-from ..state_rows import Named, assemble_rows
+from ..records import Named, assemble_rows, decode_state_text, metadata_of
 from ..statements import inspection, queries, thread_pages
 from ..statements.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow, Which
 from ..statements.queries import HitRow

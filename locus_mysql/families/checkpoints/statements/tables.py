@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ....dialect.schema import Schema, Table
 from ....dialect.sql import Dialect
-from ....dialect.template import fill
+from ....dialect.statement import fill
 from ....dialect.words import TENANT_WORD, Parser, index_keys, needed_index, pieces_of
 from ....records import ledger
 

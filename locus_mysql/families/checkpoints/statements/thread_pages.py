@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ....dialect.sql import Select
-from ....dialect.statement import Query
-from ....dialect.template import like
+from ....dialect.statement import Query, like
 from .tables import CheckpointDialect
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a

@@ -22,10 +22,10 @@ from ...inspection.msgpack import Unreadable, finite, metadata_of, read_at, valu
 from ...inspection.records import PendingWrite, ThreadPreview
 from ...inspection.sources import Deferred
 from ...inspection.status import preview_of
-from ..chains import Inline, Link, Stored
 from ..decoding import decode_writes
-from ..keys import ns_key
 from ..payload import StoredThread, checkpoint_identity, part_identity, stored_thread, unpack, unseal
+from ..statements.tables import ns_key
+from ..values import Inline, Link, Stored
 from .graph_state import pending, to_json
 from .turns import MESSAGES
 

@@ -23,11 +23,10 @@ from ...inspection.msgpack import Unreadable, array_header, item_ends, metadata_
 from ...inspection.records import Turn
 from ...inspection.status import NEXT_NODE
 from ...inspection.turns import changes_of, hash_prefixes, note_of
-from ..chains import Inline, Stored
 from ..loading import Loading
 from ..payload import StoredThread, checkpoint_identity, unpack
 from ..statements.inspection import OutlineRow
-from ..values import Body, EncodedValue, Framed, frame
+from ..values import Body, EncodedValue, Framed, Inline, Stored, frame
 from .graph_state import fingerprint
 
 #: The channel that contains the conversation.

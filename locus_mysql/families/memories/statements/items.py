@@ -14,8 +14,8 @@ from ....dialect import Query, Statement
 from ....dialect.sql import SQL, Select
 from ....dialect.words import WordSearch
 from ....records.ledger import record_outcome
-from .dialect import ItemKey, MemoryDialect, PathRow, Range, Token, of_tenant, portions
 from .filters import ItemFilter
+from .tables import ItemKey, MemoryDialect, PathRow, Range, Token, of_tenant, portions
 
 _TOUCH = """
 INSERT INTO {scopes} (tenant, path, stamp, purged, token)

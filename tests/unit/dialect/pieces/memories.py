@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from locus_mysql.dialect.words import WordSearch
 from locus_mysql.families.memories.statements import items, vectors
-from locus_mysql.families.memories.statements.dialect import MemoryDialect, Range
+from locus_mysql.families.memories.statements.tables import MemoryDialect, Range
 
 PACKAGE = "locus_mysql.families.memories"
 DIALECT = MemoryDialect("p_")

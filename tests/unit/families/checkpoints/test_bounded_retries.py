@@ -14,7 +14,7 @@ from locus_mysql.engine.operation import Outdated
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.preconditions import Precondition
-from locus_mysql.families.checkpoints.state_rows import EncodedCheckpoint, NewCheckpoint, ParentRule
+from locus_mysql.families.checkpoints.records import EncodedCheckpoint, NewCheckpoint, ParentRule
 from locus_mysql.families.checkpoints.statements.saving import WholeRow
 from locus_mysql.families.checkpoints.store import CheckpointOperations, StoreOperations
 
