@@ -23,12 +23,12 @@ from ..engine.operation import Operation, fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
 from ..families.family import Family
+from ..families.reencryption import warn_of_clear_words
 from ..families.registry import families, find_family
-from ..families.word_indexes import warn_of_clear_words
 from ..records.ledger import CLAIMED_S
 from ..records.maintenance import Count, Counts, in_words
-from ..runtime.counting import counted
 from ..runtime.database import Database
+from ..wording import counted
 from .arguments import (
     FAILED,
     OK,

@@ -24,10 +24,10 @@ from ..config import (
     refuse_unused,
 )
 from ..drivers.borrowed import Borrowed
-from ..drivers.registry import find_driver
+from ..drivers.interface import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
-from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
+from ..engine.logs import Counters, PoolState
 from ..engine.loops import settled
 from ..engine.transaction import TransactionExecution
 from ..errors import ConfigError

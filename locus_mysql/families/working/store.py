@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from ...config import ENVIRONMENT, Keywords, refuse_unused
 from ...engine.loops import settled
+from ...engine.operation import drive_awaited, drive_blocking
 from ...errors import ConfigError
 from ...runtime.database import Where
-from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import awaited_method, blocking_method
 from .calls import Limits, OnFull
 from .operations import Procedure, SessionOperations

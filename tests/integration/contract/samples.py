@@ -33,14 +33,14 @@ from locus_mysql import (
 )
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import CorruptCheckpoint, DecryptionFailed
-from locus_mysql.families.checkpoints import tables as checkpoints
-from locus_mysql.families.graphs import tables as graphs
+from locus_mysql.families.checkpoints import family as checkpoints
+from locus_mysql.families.graphs import family as graphs
 from locus_mysql.families.memories import tables as memories
 from locus_mysql.families.registry import find_family
-from locus_mysql.families.transcripts import tables as transcripts
+from locus_mysql.families.transcripts import family as transcripts
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
-from locus_mysql.families.working import tables as working
+from locus_mysql.families.working import family as working
 from locus_mysql.families.working.content import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase

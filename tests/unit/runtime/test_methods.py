@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from locus_mysql.runtime.generators import drive_awaited, drive_blocking
+from locus_mysql.engine.operation import drive_awaited, drive_blocking
 from locus_mysql.runtime.stores import awaited_method, blocking_method
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from ....dialect.server_roles import READ_ONLY
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Query
 from ....dialect.words import WordSearch
-from .dialect import SNIPPET_CHARACTERS, CheckpointDialect
+from .tables import SNIPPET_CHARACTERS, CheckpointDialect
 
 # Single threads and checkpoints
 
