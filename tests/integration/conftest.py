@@ -27,6 +27,7 @@ from locus_mysql.families.working.storages import mysql
 
 from ..either_side import AnyStore
 from ..thoroughness import FULL
+from .commands import run, succeed  # noqa: F401 - fixtures
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .engines import left_out_because, run_statement
@@ -224,13 +225,13 @@ def own_server() -> Iterator[LocalServer]:
 def own_sql(own_server: LocalServer) -> Callable[..., tuple[Any, ...]]:
     """Return a function that runs one statement on the tests' own server as its administrator."""
 
-    def run(sql: str, *params: Any) -> tuple[Any, ...]:
+    def run_one(sql: str, *params: Any) -> tuple[Any, ...]:
         connection = connect(MySQLConfig(dsn=own_server.dsn))
         with connection, connection.cursor() as cursor:
             cursor.execute(sql, params or None)
             return cursor.fetchall()
 
-    return run
+    return run_one
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from locus_mysql.errors import Unavailable
 from locus_mysql.families.checkpoints.queries import Queries
 from tests.thoroughness import FULL
 
-from .cli.test_main import dsn_of
+from .commands import dsn_of
 from .conftest import MakeConfig
 from .drivers_under_test import ASYNC_DRIVERS
 

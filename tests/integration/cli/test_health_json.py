@@ -14,8 +14,8 @@ from locus_mysql.cli.main import main
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
+from ..commands import dsn_of
 from ..conftest import MakeConfig
-from .test_main import dsn_of
 
 pytestmark = pytest.mark.kept_tables
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from locus.core.messages import Message
@@ -22,17 +21,11 @@ from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
 from ..built_in import open_built_in
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from ..drivers_under_test import ASYNC_DRIVERS
 
 RunSql = Callable[..., tuple[Any, ...]]
-
-
-def dsn_of(config: MySQLConfig) -> str:
-    """Return the DSN of a configuration with one host."""
-    (endpoint,) = config.endpoints
-    password = quote(config.password.get_secret_value(), safe="")
-    return f"mysql://{quote(config.user, safe='')}:{password}@{endpoint.host}:{endpoint.port}/{config.database}"
 
 
 @pytest.fixture

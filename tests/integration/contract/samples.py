@@ -7,6 +7,7 @@ label, of memU a user.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
@@ -33,14 +34,9 @@ from locus_mysql import (
 )
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import CorruptCheckpoint, DecryptionFailed
-from locus_mysql.families.checkpoints import tables as checkpoints
-from locus_mysql.families.graphs import tables as graphs
-from locus_mysql.families.memories import tables as memories
 from locus_mysql.families.registry import find_family
-from locus_mysql.families.transcripts import tables as transcripts
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
-from locus_mysql.families.working import tables as working
 from locus_mysql.families.working.content import TASK
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
@@ -76,7 +72,7 @@ def steps_in(states: list[Any]) -> list[int]:
     return [state["step"] for state in states]
 
 
-class Sample:
+class Sample(ABC):
     """A family's content.
 
     Attributes:
@@ -104,37 +100,37 @@ class Sample:
         given = where if isinstance(where, Database) else where.model_copy(update={"driver": driver})
         return AnyStore(self.classes[way == "sync"](given))
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        """Return the declaration of the tables; None if the family has none."""
-        raise NotImplementedError
+    def tables(self, config: MySQLConfig) -> Tables:
+        """Return the declaration of the tables, of memU of the first."""
+        return next(iter(find_family(self.family).tables(config)))
 
+    @abstractmethod
     async def fill(self, store: AnyStore, name: str) -> None:
         """Write content with `MARKER` under a name; each name has content of its own, some of it long."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reads(self, store: AnyStore, name: str) -> list[Read]:
         """Return each way to read what `fill` wrote."""
-        raise NotImplementedError
 
     async def read(self, store: AnyStore, name: str) -> Facts:
         """Return all content of a name; nothing if it does not exist."""
         return {place: value for read in self.reads(store, name) for place, value in (await read()).items()}
 
+    @abstractmethod
     async def names(self, store: AnyStore) -> list[str]:
         """Return the names that exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def delete(self, store: AnyStore, name: str) -> None:
         """Delete an owner with its parts."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def write(self, store: AnyStore, name: str, step: int) -> None:
         """Add a step to a name, after all others, by one call."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def steps(self, store: AnyStore, name: str) -> list[int]:
         """Return the steps of a name in their order, and check what is stored with them."""
-        raise NotImplementedError
 
     async def inspect(self, inspector: Inspector, name: str) -> object:
         """Return what the inspector shows of the content of a name."""
@@ -159,9 +155,6 @@ class _Dicts(Sample):
     classes: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]] = (CheckpointStore, SyncCheckpointStore)
     rows = 4
     turns: tuple[str, ...] = ("1", "2", "3", "4")
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return checkpoints.tables(config.table_prefix, self.family, search=True, search_parser="default")
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in self.turns:
@@ -206,9 +199,6 @@ class _Agents(_Dicts):
     classes = (MySQLCheckpointer, SyncMySQLCheckpointer)
     rows = 3
     turns = ("1", "2", "3")
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return checkpoints.tables(config.table_prefix, "agents", search=True, search_parser="default")
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in self.turns:
@@ -267,9 +257,6 @@ class _Graphs(Sample):
     family = "graphs"
     classes = (MySQLCheckpointSaver, SyncMySQLCheckpointSaver)
     rows = 10
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return graphs.tables(config.table_prefix)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in range(1, 4):
@@ -332,9 +319,6 @@ class _Memories(Sample):
         partial(SyncMemoryStore, dims=32, vector_cache_bytes=0),
     )
     rows = 10
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return memories.tables_of(config)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         first: dict[str, Any] = {"metadata": {"kind": "fact"}, "ttl_s": store.config.ttl_s}
@@ -453,9 +437,6 @@ class _Working(Sample):
     classes = (partial(_Sessions, WorkingMemory), partial(_Sessions, SyncWorkingMemory))
     rows = 9
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return working.tables(config.table_prefix)
-
     async def fill(self, store: AnyStore, name: str) -> None:
         session = store.store.session(name)
         await session.set("first", text(name, 1))
@@ -514,9 +495,6 @@ class _Transcripts(Sample):
     classes = (TranscriptStore, SyncTranscriptStore)
     rows = 6
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return transcripts.tables(config.table_prefix)
-
     @staticmethod
     def _key(name: str) -> TranscriptKey:
         return TranscriptKey("kind", "collection", name)
@@ -574,9 +552,6 @@ class _Memu(Sample):
     rows = 4
     expires = encrypts = inspected = False
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return None
-
     async def fill(self, store: AnyStore, name: str) -> None:
         scope: dict[str, Any] = {"user_data": {"user_id": name}}
         items, categories = AnyStore(store.store.memory_item_repo), AnyStore(store.store.memory_category_repo)
@@ -626,9 +601,6 @@ class _Toys(Sample):
     classes = (toys.ToyBox, toys.SyncToyBox)
     rows = 4
     expires = inspected = False
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return toys.toy_tables(config.table_prefix)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         await store.put(name, wheels=[text(name, number).encode() for number in range(4)])

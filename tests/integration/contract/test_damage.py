@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import MySQLConfig
 from locus_mysql.dialect.resealing import SealedColumn
 from locus_mysql.errors import CorruptCheckpoint, DecryptionFailed, EncryptionError
-from locus_mysql.records.tables import Tables
 
 from ...thoroughness import FULL
 from ..conftest import MakeConfig
@@ -28,12 +26,6 @@ encrypted_or_not = pytest.mark.parametrize("encrypted", [False, True], ids=["cle
 NAMES = ("t", "u")
 
 
-def tables_of(sample: Sample, config: MySQLConfig) -> Tables:
-    tables = sample.tables(config)
-    assert tables is not None
-    return tables
-
-
 @pytest.mark.parametrize("encrypted", [False, True] if FULL else [False])
 @declared
 async def test_no_damage_to_a_column_gives_another_value(
@@ -45,7 +37,7 @@ async def test_no_damage_to_a_column_gives_another_value(
     reads = {name: sample.reads(store, name) for name in NAMES}
     written = {name: [await read() for read in reads[name]] for name in NAMES}
     assert all(all(facts) for facts in written.values())
-    tables = tables_of(sample, make_config())
+    tables = sample.tables(make_config())
     for table in (tables.owner, *tables.parts):
         sealed = {one.column for one in table.sealed} | {*table.seals}
         noticed: dict[str, int] = {}
@@ -107,7 +99,7 @@ async def test_bytes_of_another_row_owner_or_tenant_are_refused(
     reads = {name: sample.reads(stores["a"], name) for name in NAMES}
     written = {name: [await read() for read in reads[name]] for name in NAMES}
     checked = 0
-    for column in tables_of(sample, make_config()).encrypted_columns():
+    for column in sample.tables(make_config()).encrypted_columns():
         for target, other in pairs(tampering.rows(column)):
             # Not an older value of the same place; without keys, text has its seal in another column.
             places = [place_of(column, row, encrypted=encrypted) for row in (target, other)]
@@ -128,7 +120,7 @@ async def test_rows_that_were_moved_to_another_tenant_or_owner_are_refused(
     sample: Sample, open_sample: Open, make_config: MakeConfig, run_sql: RunSQL, database: str
 ) -> None:
     await sample.fill(open_sample(), "t")
-    tables = tables_of(sample, make_config())
+    tables = sample.tables(make_config())
     every = [tables.owner, *tables.parts]
 
     def move(column: str, value: str) -> None:

@@ -16,7 +16,6 @@ import pytest
 from pydantic import BaseModel
 
 from locus_mysql import Database, MemoryStore, MySQLConfig, SyncCheckpointStore
-from locus_mysql.cli.main import main
 from locus_mysql.families.registry import find_family, register_family, unregister_family
 from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 from locus_mysql.memory import Put
@@ -26,15 +25,14 @@ from locus_mysql.records.tables import Tables
 from locus_mysql.records.transfer import RowSource, RowTarget, copy_rows
 from locus_mysql.transfer.engine import TransferReport
 
-from ..cli.test_main import dsn_of
+from ..commands import Run, dsn_of
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
-from ..encryption.conftest import MARKER, keys
+from ..encryption.conftest import keys
 from ..families import toys
 from ..killed_commands import killed
 
 RunSql = Callable[..., tuple[Any, ...]]
-Run = Callable[..., tuple[int, str, str]]
 
 FAMILIES = ("dicts", "current", "graphs", "memories", "transcripts", "working", "toys")
 
@@ -95,17 +93,6 @@ def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLCon
     return config
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 @pytest.fixture(autouse=True)
 def toy_family() -> Iterator[None]:
     """Register the family that exists only in the tests."""
@@ -117,13 +104,6 @@ def toy_family() -> Iterator[None]:
 def fill(config: MySQLConfig, family: str, *names: str) -> None:
     if family == MEMU:
         fill_memu(config, *names)
-        return
-    if family == "toys":
-        operations = toys.ToyOperations(config)
-        with Database(config) as database:
-            for name in names:
-                wheels = [f"{MARKER} {name} {number}".encode() for number in range(4)]
-                database.synchronous.run(operations.put(name, wheels=wheels), operations.schema, "create")
         return
 
     async def filling() -> None:
@@ -180,10 +160,6 @@ def read(config: MySQLConfig, family: str, name: str) -> object:
             user = {"user_id": name}
             found = memu.memory_item_repo.vector_search_items([1, 1 / 3], 9, where=user)
             return found, memu.memory_item_repo.list_items(user), memu.category_item_repo.list_relations(user)
-    if family == "toys":
-        operations = toys.ToyOperations(config)
-        with Database(config) as database:
-            return database.synchronous.run(operations.find([name])), database.synchronous.run(operations.wheels(name))
 
     async def reading() -> object:
         store = SAMPLES[family].open(config, "pymysql-sync")

@@ -18,7 +18,7 @@ from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
 from locus_mysql.records import ledger
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .conftest import Make
 
