@@ -39,7 +39,7 @@ def contents(sql: RunSQL) -> Any:
 
 
 async def test_words_are_found_before_and_after_they_are_indexed_and_nothing_is_written(
-    store: CheckpointStore, reader: MySQLConfig, sql: RunSQL, no_housekeeping: None
+    store: CheckpointStore, reader: MySQLConfig, sql: RunSQL
 ) -> None:
     await store.save("t", {"messages": ["met a walrus today"]}, "a")
     await store.save("t", {"messages": ["met a walrus today", "and a xylophonist"]}, "b")
