@@ -88,6 +88,14 @@ def run_sql(server: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
     return partial(run_statement, server)
 
 
+@pytest.fixture
+def without_keys(run_sql: Callable[..., object]) -> Any:
+    """Allow changes of rows that other rows refer to."""
+    run_sql("SET SESSION foreign_key_checks = 0")
+    yield
+    run_sql("SET SESSION foreign_key_checks = 1")
+
+
 @pytest.fixture(scope="session")
 def kept_schemas(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[KeptSchemas]:
     """Yield the reusable schemas for tests marked ``kept_tables``."""
