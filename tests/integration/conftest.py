@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -163,40 +163,49 @@ ONE_OF_EACH = ("mysql-connector-async", "pymysql-sync")
 #: all code. A test of these three runs on one of them, chosen by `rotated`; in full runs, on every driver.
 EACH_WAY = EVERY_SIDE if FULL else ("mysql-connector-async", "mysql-connector-sync", "pymysql-async")
 
-_CLASSES = {
-    "store-async": CheckpointStore,
-    "store-sync": SyncCheckpointStore,
-    "backend-async": MySQLBackend,
-    "backend-sync": SyncMySQLBackend,
-}
+Opening: TypeAlias = Callable[..., AnyStore]
+
+
+@pytest.fixture
+async def opening(make_config: MakeConfig) -> AsyncIterator[Opening]:
+    """Yield ``opening(side, kinds, **options)``: another store, like that of another process, closed after the test.
+
+    The kinds are the asynchronous and the blocking class. Options that are none of the configuration are the store's
+    own. A given ``config=`` is used unchanged except for its driver and the options.
+    """
+    stores: list[AnyStore] = []
+
+    def open_one(
+        side: str, kinds: Sequence[Callable[..., Any] | None], *, config: MySQLConfig | None = None, **options: Any
+    ) -> AnyStore:
+        driver, _, way = side.rpartition("-")
+        own = {name: options.pop(name) for name in [*options] if name not in MySQLConfig.model_fields}
+        options["driver"] = driver
+        kind = kinds[way == "sync"]
+        assert kind is not None
+        config = make_config(**options) if config is None else config.model_copy(update=options)
+        stores.append(AnyStore(kind(config, **own)))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        await store.close()
 
 
 OpenStore: TypeAlias = Callable[..., AnyStore]
 
 
 @pytest.fixture
-async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
-    """Yield ``open_store(side, kind="store", **options)``: a store in the test's schema, closed after the test.
+def open_store(opening: Opening) -> OpenStore:
+    """Return ``open_store(side, kind="store", **options)``: a store in the test's schema; see `opening`."""
+    kinds = {"store": (CheckpointStore, SyncCheckpointStore), "backend": (MySQLBackend, SyncMySQLBackend)}
+    return lambda side=ONE_OF_EACH[0], kind="store", **options: opening(side, kinds[kind], **options)
 
-    A given ``config=`` is used unchanged except for its driver.
-    """
-    opened: list[AnyStore] = []
 
-    def open_one(
-        side: str = ONE_OF_EACH[0], kind: str = "store", config: MySQLConfig | None = None, **options: Any
-    ) -> AnyStore:
-        driver, _, way = side.rpartition("-")
-        if config is None:
-            config = make_config(driver=driver, **options)
-        else:
-            config = config.model_copy(update={"driver": driver, **options})
-        store = AnyStore(_CLASSES[f"{kind}-{way}"](config))
-        opened.append(store)
-        return store
-
-    yield open_one
-    for store in opened:
-        await store.close()
+@pytest.fixture
+def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:
+    """Return ``through_proxy(**options)``: a configuration of the test's schema, reached through the proxy."""
+    return partial(make_config, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
 
 
 #: ``max_allowed_packet`` of the tests' own server, in bytes.

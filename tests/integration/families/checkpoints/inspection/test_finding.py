@@ -12,7 +12,6 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.checkpoints import thread_steps
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
 from locus_mysql.families.checkpoints.inspection import thread_steps
 from locus_mysql.families.checkpoints.statements import queries
