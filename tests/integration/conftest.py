@@ -20,6 +20,7 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 from locus_mysql.config import MySQLConfig
+from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.records import ledger
 
 from ..either_side import AnyStore
@@ -28,6 +29,7 @@ from .commands import run, succeed  # noqa: F401 - fixtures
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .engines import left_out_because, run_statement
+from .families.toys import ToyFamily
 from .kept_schemas import KeptSchemas
 from .proxy import WireProxy
 from .side_rotation import rotated
@@ -133,6 +135,20 @@ def make_config(server_dsn: str, database: str) -> MakeConfig:
         return MySQLConfig(**{**kept, "database": database, **options})
 
     return make
+
+
+@pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    """Return the configuration of the test's schema. Modules with another one have their own fixture of this name."""
+    return make_config()
+
+
+@pytest.fixture
+def toy_family() -> Iterator[None]:
+    """Register the family that exists only in the tests."""
+    register_family(ToyFamily())
+    yield
+    unregister_family("toys")
 
 
 @pytest.fixture

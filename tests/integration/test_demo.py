@@ -21,16 +21,10 @@ from locus_mysql.families.checkpoints.queries import Queries
 from tests.thoroughness import FULL
 
 from .commands import dsn_of
-from .conftest import MakeConfig
 from .drivers_under_test import ASYNC_DRIVERS
 
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 180.0
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
 
 
 @pytest.fixture

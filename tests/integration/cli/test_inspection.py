@@ -53,11 +53,6 @@ CONVERSATION = (
 )
 
 
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
-
-
 @pytest.fixture(autouse=True)
 def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
     dsn = dsn_of(config)

@@ -645,7 +645,7 @@ class _Toys(Sample):
     family = "toys"
     classes = (toys.ToyBox, toys.SyncToyBox)
     rows = 4
-    expires = inspected = False
+    expires = False
 
     async def fill(self, store: AnyStore, name: str) -> None:
         await store.put(name, wheels=[text(name, number).encode() for number in range(4)])

@@ -13,16 +13,10 @@ from locus_mysql.errors import CorruptCheckpoint, NewerLayout, OlderLayout, Sche
 from locus_mysql.families.registry import families, find_family
 
 from ..commands import Run
-from ..conftest import MakeConfig
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
 CHECKPOINTS = "locus_store_checkpoints"
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config(driver="pymysql")
 
 
 def tables(run_sql: RunSQL, config: MySQLConfig) -> set[str]:

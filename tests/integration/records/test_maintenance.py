@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,15 @@ import pytest
 from locus_mysql import CheckpointStore, Database, MySQLConfig
 from locus_mysql.cli.main import main
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.registry import families, find_family, register_family, unregister_family
+from locus_mysql.families.registry import families, find_family
 from locus_mysql.records.maintenance import Maintenance
 
 from ..commands import Succeed, dsn_of
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
-from ..families import toys
 from ..killed_commands import killed
+
+pytestmark = pytest.mark.usefixtures("toy_family")
 
 RunSql = Callable[..., tuple[Any, ...]]
 
@@ -33,14 +34,6 @@ FAMILIES = (*DECLARED, "memu")
 
 #: Tables that say only when was written, and columns of the search, which later writes of others may fill.
 DERIVED = ("ledger", "scopes")
-
-
-@pytest.fixture(autouse=True)
-def toy_family() -> Iterator[None]:
-    """Register the family that exists only in the tests."""
-    register_family(toys.ToyFamily())
-    yield
-    unregister_family("toys")
 
 
 @pytest.fixture(params=DECLARED)
@@ -138,6 +131,7 @@ def test_vacuum_removes_what_has_expired_of_the_tenant_and_nothing_else(
     assert " 0 expired" in succeed("health", "--family", family)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 def test_vacuum_forgets_old_tokens_and_no_others(
     family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
 ) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from locus_mysql import Database, MemoryStore, MySQLConfig, SyncCheckpointStore
-from locus_mysql.families.registry import find_family, register_family, unregister_family
+from locus_mysql.families.registry import find_family
 from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
@@ -30,8 +30,9 @@ from ..commands import Run, dsn_of
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
 from ..encryption.conftest import keys
-from ..families import toys
 from ..killed_commands import killed
+
+pytestmark = pytest.mark.usefixtures("toy_family")
 
 RunSql = Callable[..., tuple[Any, ...]]
 
@@ -92,14 +93,6 @@ def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLCon
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
     monkeypatch.setenv("LOCUS_MYSQL_DRIVER", "pymysql")
     return config
-
-
-@pytest.fixture(autouse=True)
-def toy_family() -> Iterator[None]:
-    """Register the family that exists only in the tests."""
-    register_family(toys.ToyFamily())
-    yield
-    unregister_family("toys")
 
 
 def fill(config: MySQLConfig, family: str, *names: str) -> None:

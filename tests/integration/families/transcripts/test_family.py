@@ -13,17 +13,11 @@ from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.inspection import Inspector
 
 from ...commands import Succeed
-from ...conftest import MakeConfig
 
 pytestmark = pytest.mark.kept_tables("transcripts")
 
 KEY = TranscriptKey("test", "project", "session")
 ODD = TranscriptKey("test", "", "a/b~c", "sub/agent")
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config(driver="pymysql")
 
 
 def said(role: str, text: str) -> NewItem:

@@ -42,11 +42,6 @@ RunSql = Callable[..., tuple[Any, ...]]
 
 
 @pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
-
-
-@pytest.fixture
 async def saver(config: MySQLConfig) -> AsyncIterator[AsyncMySQLSaver]:
     async with AsyncMySQLSaver(config) as saver:
         yield saver
