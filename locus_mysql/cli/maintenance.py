@@ -22,13 +22,13 @@ from ..engine.logs import warning_about
 from ..engine.operation import Operation, fetch
 from ..errors import SchemaMismatch
 from ..families.family import Family
+from ..families.reencryption import warn_of_clear_words
 from ..families.registry import families, find_family
-from ..families.word_indexes import warn_of_clear_words
 from ..records.ledger import CLAIMED_S
 from ..records.maintenance import Count, Counts, in_words
 from ..runtime.arguments import tenant_of
-from ..runtime.counting import counted
 from ..runtime.database import Database
+from ..wording import counted
 from .arguments import (
     FAILED,
     OK,

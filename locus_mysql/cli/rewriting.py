@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from ..config import MySQLConfig
-from ..dialect.upgrades import Step
+from ..dialect.schema import Step
 from ..engine.migration import Plan, plan
 from ..engine.migration import migrate as migrate_tables
 from ..engine.retry import next_page
 from ..errors import UsageError
 from ..families.family import EncryptsColumns
-from ..families.memories.base import AsyncMemories, SyncMemories, count_items, embed_page
+from ..families.memories.store import AsyncMemories, SyncMemories, count_items, embed_page
 from ..families.migrating import asked, exists, migrating
 from ..families.reencryption import Reencrypted, reencrypt
 from ..families.registry import families
 from ..runtime.arguments import tenant_of
-from ..runtime.counting import counted
 from ..runtime.database import Database
 from ..transfer.engine import TransferReport
+from ..wording import counted
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, notify, options_of
 from .progress import Progress
 from .tables import add_family, without_tables

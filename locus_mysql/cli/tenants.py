@@ -22,8 +22,8 @@ from ..families.family import Family
 from ..families.forgetting import Receipt
 from ..families.forgetting import forget as forget_owners
 from ..families.registry import families
-from ..runtime.counting import counted
 from ..runtime.database import Database
+from ..wording import counted
 from .arguments import (
     FAILED,
     OK,

@@ -29,9 +29,9 @@ from ..drivers.wire.session import SETTINGS, SETTINGS_OF_MYSQL, check_server_ver
 from ..errors import ConfigError, LocusMySQLError, SchemaMismatch, TransactionLost, Unavailable, UnsupportedServer
 from .bootstrap import DDLMode
 from .commands import CommandGenerator, Wait
-from .counters import Counters
 from .execution import Execution
 from .failures import NO_TABLE, explain, may_pass
+from .logs import Counters
 from .operation import IN_TRANSACTION, Batch, Operation, Results, Undone
 from .pool import Pool
 from .retry import Retry, undone_by

@@ -26,16 +26,16 @@ from ..config import (
 )
 from ..dialect.server_roles import HEALTH
 from ..drivers.borrowed import Borrowed
-from ..drivers.registry import find_driver
+from ..drivers.interface import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
-from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
+from ..engine.logs import Counters, PoolState
 from ..engine.loops import settled
 from ..engine.operation import Operation, fetch
 from ..engine.transaction import TransactionExecution
 from ..errors import ConfigError
 from ..lru_cache import LRUCache
-from .server_times import aware
+from .server_rows import aware
 from .telemetry import Telemetry
 
 #: Names of caches whose look-ups are counted: newest states of threads, and embeddings.

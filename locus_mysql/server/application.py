@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from starlette.types import Lifespan
 
 from ..config import ENVIRONMENT, Keywords
-from ..drivers.registry import find_driver
+from ..drivers.interface import find_driver
 from ..errors import ConfigError
 from ..families.memories.embedding import EmbedFunction
 from ..runtime.arguments import tenant_of

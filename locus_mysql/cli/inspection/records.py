@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...engine.operation import drive_awaited
 from ...errors import NotFound
 from ...families.inspection.item_records import ItemRow, NamespaceRow
 from ...families.inspection.records import Page, SessionRow
@@ -18,7 +19,6 @@ from ...families.working.family import WORKING
 from ...families.working.storages.mysql import WorkingOperations
 from ...inspection.inspector import Inspector
 from ...runtime.arguments import tenant_of
-from ...runtime.generators import drive_awaited
 from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify, sanitize_line
 from .command import Clock, add_output, collect, confirm, format_size, look
 from .screen import Column, Screen, Segment, as_json, json_text, write_json

@@ -14,7 +14,7 @@ from ...families.inspection.records import CheckpointRow, Day, Hit, LargeThread,
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
 from ...records.maintenance import Counts, in_words
-from ...runtime.counting import counted
+from ...wording import counted
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
 from ..tenants import stats_of_all
 from .command import (

@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from ...config import ENVIRONMENT, Keywords, MySQLConfig, refuse_unused
 from ...engine.loops import settled
+from ...engine.operation import drive_awaited, drive_blocking
 from ...errors import ConfigError
 from ...runtime.arguments import check_tenant, tenant_of
 from ...runtime.database import Where
-from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import awaited_method, blocking_method
 from .calls import Limits, OnFull
 from .operations import Procedure, SessionOperations

@@ -16,8 +16,8 @@ from ...config import ENVIRONMENT, Keywords
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.loops import settled
 from ...errors import ConfigError
-from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
+from ...families.memories.store import AsyncMemories, SyncMemories
 from ...runtime.database import Where, description_of, share
 from ...runtime.stores import awaited_method, blocking_method
 from .store_operations import StoreOperations

@@ -18,12 +18,10 @@ from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.estimates import CountEstimate
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
-from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
-from ...families.checkpoints.records import HistoryEntry
-from ...families.checkpoints.statements.dialect import checkpoint_dialect
-from ...families.checkpoints.statements.tables import ThreadKey
+from ...families.checkpoints.records import EncodedCheckpoint, HistoryEntry, NewCheckpoint
+from ...families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
+from ...families.checkpoints.store import CheckpointOperations
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id
 from ...runtime.database import Database, ask_health
 from .agent_states import agent_checkpoint, is_provisional

@@ -22,12 +22,12 @@ from ...families.memories.vectors.matrix import check_cache_bytes
 from ...lru_cache import CachePart, LRUCache
 from ...records import ledger
 from ...runtime.arguments import check_text, tenant_of
-from ...runtime.damaged_rows import decodes_rows
 from ...runtime.database import Database
+from ...runtime.server_rows import decodes_rows
 from . import statements
+from .declaration import RecordSeals
 from .records import RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
 from .scope import Scope, aware
-from .seals import RecordSeals
 from .searching import KnownEmbeddings
 from .statements import Filter, Page, Records, equals, memu_dialect
 from .tables import CORE, LIMITS

@@ -20,7 +20,7 @@ from locus_mysql.cli.inspection import show
 from locus_mysql.cli.inspection.screen import CELL_CHARACTERS, Column, Screen
 from locus_mysql.cli.tables import family_name
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers import registry
+from locus_mysql.drivers import interface
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.registry import families
 
@@ -323,8 +323,8 @@ def test_a_shell_completes_commands_and_options(line: str, expected: str, tmp_pa
 def test_a_missing_driver_is_answered_with_the_option_of_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_drivers", {})  # those that were looked up
-    for module in (extras, registry):
+    monkeypatch.setattr(interface, "_drivers", {})  # those that were looked up
+    for module in (extras, interface):
         monkeypatch.setattr(module, "is_installed", lambda library: library == "pymysql")
     assert cli.main(["health", "--driver", "asyncmy", "--dsn", "mysql://u@h/d"]) == 1
     assert "give --driver pymysql." in capsys.readouterr().err

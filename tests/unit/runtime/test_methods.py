@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import pytest
 
 from locus_mysql import CheckpointStore
+from locus_mysql.engine.operation import drive_awaited, drive_blocking
 from locus_mysql.errors import ConfigError
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLSaver
 from locus_mysql.integrations.openai_agents import OpenAISession
-from locus_mysql.runtime.generators import drive_awaited, drive_blocking
 from locus_mysql.runtime.stores import awaited_method, blocking_method
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Query
 from ....dialect.words import WordSearch
-from .dialect import SNIPPET_CHARACTERS, CheckpointDialect
+from .tables import SNIPPET_CHARACTERS, CheckpointDialect
 
 # Single threads and checkpoints
 
