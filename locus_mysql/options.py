@@ -25,7 +25,7 @@ _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 #: The public classes by what they store, without the names of their other sides (``Sync…``, ``Async…``).
 CHECKPOINTS = ("CheckpointStore", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
 GRAPHS = ("MySQLCheckpointSaver", "MySQLDeltaStorage", "MySQLSaver")
-MEMORIES = ("AdkMemoryService", "MemoryStore", "MySQLMemory", "MySQLStore", "StrandsMemoryStore")
+MEMORIES = ("AdkMemoryService", "KeyValueStore", "MemoryStore", "MySQLMemory", "MySQLStore", "StrandsMemoryStore")
 TRANSCRIPTS = (
     "AdkSessionService",
     "ClaudeSessionStore",

@@ -20,6 +20,7 @@ from locus_mysql.integrations.google_adk import AdkSessionService
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore, MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.py_key_value import KeyValueStore
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
 from locus_mysql.transcripts import TranscriptStore
@@ -230,6 +231,21 @@ def langgraph_store() -> Kind:
     )
 
 
+def key_value() -> Kind:
+    async def load(store: Any, name: str) -> str | None:
+        value = await store.get(name)
+        return None if value is None else value["text"]
+
+    return Kind(
+        {"async": KeyValueStore},
+        lambda store, name, text: store.put(name, {"text": text}),
+        load,
+        lambda store: store.keys(),
+        lambda store, name: store.delete(name),
+        "locus_memory_items",
+    )
+
+
 def locus_checkpointer() -> Kind:
     async def load(store: Any, name: str) -> str | None:
         state = await store.load(name)
@@ -306,7 +322,7 @@ KINDS = {
     make.__name__: make()
     for make in (
         *(claude, openai, pydantic_ai, adk, strands_sessions, strands_storage, langgraph_saver, langgraph_store),
-        *(locus_checkpointer, locus_memory, memu, memu_recall),
+        *(key_value, locus_checkpointer, locus_memory, memu, memu_recall),
     )
 }
 

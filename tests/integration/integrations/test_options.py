@@ -66,6 +66,7 @@ SAVES: Mapping[str, Save] = {
     "AdkSessionService": KINDS["adk"].save,
     "CheckpointStore": lambda store, name, text: store.save(name, {"text": text}),
     "ClaudeSessionStore": KINDS["claude"].save,
+    "KeyValueStore": KINDS["key_value"].save,
     "MemoryStore": lambda store, name, text: store.put(("n",), name, {"text": text}),
     "MemuDatabase": KINDS["memu"].save,
     "MySQLBackend": lambda store, name, text: store.save(name, {"text": text}),
