@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from random import random
 from typing import Any, TypeAlias, TypeVar
 
 from ..dialect import Query, Statement
@@ -286,12 +285,3 @@ def _advance(
         waiting[index] = next(operation) if results is None else operation.send(results)
     except StopIteration as done:
         returned[index] = done.value
-
-
-def one_in(count: int) -> bool:
-    """Return True in one of ``count`` calls, at random.
-
-    A counter would never reach ``count`` in processes that stop after a few writes. Always False in a program's own
-    transaction, which must not lock what it did not ask for.
-    """
-    return not IN_TRANSACTION.get() and random() * count < 1  # noqa: S311 - spreads work, guards no secret

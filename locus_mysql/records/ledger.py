@@ -8,13 +8,17 @@ a ledger table of its own, with the role ``ledger``, and these statements and op
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from random import random
 from typing import NamedTuple
 
 from ..dialect import Query, Statement
 from ..dialect.dialect import Dialect
 from ..dialect.schema import Table
 from ..dialect.sql import SQL, Select
-from ..engine.operation import Batch, Operation, Results
+from ..engine.logs import HOUSEKEEPING, loggable
+from ..engine.operation import IN_TRANSACTION, Batch, Operation, Results
+from ..errors import LocusMySQLError
 
 #: ``outcome`` is the answer of the write, if it has one.
 DEFINITION = """
@@ -27,6 +31,9 @@ DEFINITION = """
   KEY age (recorded_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
+
+#: One write in so many does housekeeping, unless its family says otherwise.
+HOUSEKEEPING_EVERY = 64
 
 #: The number of tokens that `FORGET_OLD` removes at most.
 FORGOTTEN_AT_ONCE = 1_000
@@ -123,11 +130,39 @@ def affected_rows(results: Results, statement: Statement, outcome_query: Query[O
     return results.rows(outcome_query)[0].outcome or 0
 
 
+def in_passing(housekeeping: Callable[[], Operation[object]], *, every: int = HOUSEKEEPING_EVERY) -> Operation[None]:
+    """Run housekeeping after one in ``every`` writes."""
+    if one_in(every):
+        yield from logged(housekeeping())
+
+
+def logged(housekeeping: Operation[object]) -> Operation[None]:
+    """Run housekeeping after a write, which is complete by then: a failure is only logged, and repeated later."""
+    try:
+        yield from housekeeping
+    except LocusMySQLError as error:
+        HOUSEKEEPING.warning("A write was stored, but the housekeeping after it failed: %s.", loggable(error))
+
+
+def one_in(count: int) -> bool:
+    """Return True in one of ``count`` calls, at random.
+
+    A counter would never reach ``count`` in processes that stop after a few writes. Always False in a program's own
+    transaction, which must not lock what it did not ask for.
+    """
+    return not IN_TRANSACTION.get() and random() * count < 1  # noqa: S311 - spreads work, guards no secret
+
+
+def forget_some(dialect: Dialect) -> Batch:
+    """Return a batch that removes some tokens that no write is repeated with any more."""
+    return Batch.of(FORGET_OLD(dialect, limit=FORGOTTEN_AT_ONCE))
+
+
 def forget_old_tokens(dialect: Dialect) -> Operation[int]:
     """Remove the tokens of all tenants that no write is repeated with any more; return their number."""
     removed = 0
     while True:
-        (forgotten,) = yield Batch.of(FORGET_OLD(dialect, limit=FORGOTTEN_AT_ONCE))
+        (forgotten,) = yield forget_some(dialect)
         removed += forgotten.affected
         if forgotten.affected < FORGOTTEN_AT_ONCE:
             return removed

@@ -23,7 +23,6 @@ DEADLINE_S = 180.0
 
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
-pytestmark = pytest.mark.usefixtures("no_housekeeping")
 
 
 def state_of(turns: int) -> State:

@@ -141,7 +141,6 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("side", EVERY_SIDE if FULL else ONE_OF_EACH)
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_no_fault_in_a_packet_of_several_calls_loses_or_doubles_a_write(
     make_config: MakeConfig,
     through_proxy: MakeConfig,

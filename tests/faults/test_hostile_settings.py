@@ -339,7 +339,6 @@ def outcomes(
 
 
 @pytest.mark.parametrize("side", ONE_OF_EACH)
-@pytest.mark.usefixtures("no_housekeeping")
 def test_no_setting_of_the_server_changes_what_calls_do(
     ordinary: MakeConfig,
     server_of_others: Server,

@@ -23,7 +23,6 @@ from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
 from locus_mysql.families.graphs.statements.tables import table_names as graph_tables
 from locus_mysql.families.graphs.values import EncodedValue
-from locus_mysql.families.memories import writing
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.families.working.storages.mysql import MySQLStorage
@@ -38,7 +37,7 @@ from ..integration.proxy import WireProxy
 from ..waiting import until
 from .test_every_fault import connected
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_housekeeping")]
+pytestmark = pytest.mark.slow
 
 TENANT = "default"
 LONG = "word " * 1_000
@@ -353,9 +352,8 @@ CALLS: dict[str, tuple[Do, Do, Do]] = {
 
 
 @pytest.fixture
-def stores(through_proxy: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stores]:
-    """Yield stores whose server is behind the proxy. Their writes remove no expired items, which one in some does."""
-    monkeypatch.setattr(writing, "one_in", lambda number: False)
+def stores(through_proxy: MakeConfig) -> Iterator[Stores]:
+    """Yield stores whose server is behind the proxy."""
     opened = Stores(through_proxy(driver="pymysql"))
     yield opened
     opened.close()

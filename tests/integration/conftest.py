@@ -20,10 +20,7 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.checkpoints import maintenance as cleaning
-from locus_mysql.families.graphs import saving
-from locus_mysql.families.memories import writing
-from locus_mysql.families.working.storages import mysql
+from locus_mysql.records import ledger
 
 from ..either_side import AnyStore
 from ..thoroughness import FULL
@@ -137,18 +134,10 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
         yield running
 
 
-@pytest.fixture
-def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance, which one save in 32 runs: tests count round trips, and it adds one."""
-    monkeypatch.setattr(cleaning, "one_in", lambda one_in: False)
-    monkeypatch.setattr(mysql, "one_in", lambda one_in: False)
-
-
 @pytest.fixture(autouse=True)
-def no_housekeeping_of_memories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance of memories and graphs in all tests: many of them count or compare rows."""
-    monkeypatch.setattr(writing, "one_in", lambda one_in: False)
-    monkeypatch.setattr(saving, "one_in", lambda one_in: False)
+def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disable random housekeeping after writes in all tests: many of them count round trips or rows."""
+    monkeypatch.setattr(ledger, "one_in", lambda every: False)
 
 
 # Stores of every driver and side, and a server that tests may restart, lock and misconfigure.

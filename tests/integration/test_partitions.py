@@ -20,7 +20,6 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Statement
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.drivers.wire.adapter import Adapter
-from locus_mysql.families.transcripts import operations as transcripts
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.integrations.langgraph import MySQLSaver
@@ -259,11 +258,9 @@ def test_the_calls_of_each_turn_touch_one_partition_of_each_table(
     database: str,
     run_sql: RunSQL,
     make_config: MakeConfig,
-    no_housekeeping: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = make_config(driver="pymysql", pipeline=pipeline, cache_bytes=0)
-    monkeypatch.setattr(transcripts, "one_in", lambda one_in: False)
     calls = use(config)
     next(calls)
     for table in partitioned:

@@ -16,7 +16,7 @@ State = dict[str, Any]
 Call = Callable[[AnyStore], Awaitable[Any]]
 
 each_way = pytest.mark.parametrize("side", EACH_WAY)
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_housekeeping")]
+pytestmark = pytest.mark.slow
 
 
 def state_of(turns: int) -> State:

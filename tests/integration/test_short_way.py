@@ -8,8 +8,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import pytest
-
 import locus_mysql
 from locus_mysql import SyncCheckpointStore
 
@@ -42,7 +40,6 @@ def called_by(work: Callable[[], object]) -> list[str]:
     return files
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 def test_a_warm_save_takes_the_short_way_to_the_driver(make_config: MakeConfig) -> None:
     messages = [{"role": "user", "content": f"message {number}"} for number in range(WARM_UP + COUNTED)]
     with SyncCheckpointStore(make_config(driver="pymysql")) as store:

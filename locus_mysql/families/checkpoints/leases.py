@@ -18,8 +18,8 @@ from ...errors import InvalidInput, TurnLost
 from ...records.ledger import FIND, RECORD
 from .statements import threads
 from .statements.dialect import CheckpointDialect
+from .statements.tables import ThreadKey
 from .statements.threads import Holder
-from .thread_cache import ThreadKey
 
 #: Limits of a turn's arguments, in seconds.
 LONGEST_LEASE_S = 3600.0

@@ -17,7 +17,8 @@ from .context import Context
 from .state_rows import SealedRow, assemble_rows, chain_rows, check_row, rows_since
 from .statements import loading, threads
 from .statements.loading import LineageRow
-from .thread_cache import CachedState, Snapshot, ThreadKey
+from .statements.tables import ThreadKey
+from .thread_cache import CachedState, Snapshot
 
 #: A checkpoint's state and the token of its row.
 LoadedRow: TypeAlias = tuple[EncodedState, bytes]

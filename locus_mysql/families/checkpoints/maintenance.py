@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 from typing import Any, cast
 
-from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
+from ...engine.logs import HOUSEKEEPING
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
-from ...errors import LocusMySQLError
-from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, affected_rows
+from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, affected_rows, in_passing, logged
 from ...records.maintenance import Count, Counts, Maintenance, Upkeep
 from ...records.tables import Row
-from ...runtime.arguments import check_checkpoint_id, check_thread_id
+from ...runtime.arguments import check_checkpoint_id, check_thread_id, microseconds
 from .context import Context
 from .preconditions import Preconditions
 from .statements import ledger, queries, removing, threads
 from .statements.dialect import CheckpointDialect
-from .statements.tables import Kind
+from .statements.tables import Kind, ThreadKey
 from .tables import tables
-from .thread_cache import ThreadKey
 
 #: On average, one save in this many also removes expired threads, if threads expire at all.
 SAVES_PER_CLEANING = 64
@@ -131,7 +129,7 @@ class CheckpointUpkeep(Upkeep):
 
     def __init__(self, sql: CheckpointDialect, ttl_s: float | None) -> None:
         self._sql = sql
-        self._ttl_us = None if ttl_s is None else int(ttl_s * 1_000_000)
+        self._ttl_us = microseconds(ttl_s)
 
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove a tenant's old checkpoints, a few threads at a time, but never the newest of a thread."""
@@ -229,11 +227,11 @@ class ThreadMaintenance:
         The occasions are chosen at random, because a process may end after a few saves.
         """
         if sweep:
-            yield from _logged(self._sweep(key))
-        if added_text and one_in(SAVES_PER_INDEXING):
-            yield from _logged(self._index_pending())
-        if self._context.ttl_us is not None and one_in(SAVES_PER_CLEANING):
-            yield from _logged(self._clean())
+            yield from logged(self._sweep(key))
+        if added_text:
+            yield from in_passing(self._index_pending, every=SAVES_PER_INDEXING)
+        if self._context.ttl_us is not None:
+            yield from in_passing(self._clean, every=SAVES_PER_CLEANING)
 
     def _index_pending(self) -> Operation[None]:
         yield housekeeping(self._sql, INDEXED_PER_SAVE)
@@ -247,11 +245,3 @@ def housekeeping(sql: CheckpointDialect, checkpoints: int) -> Batch:
     """Return a batch that indexes the text of a number of checkpoints, and removes old tokens of the ledger."""
     index = queries.INDEX_PENDING(sql, pieces=queries.SKIP_LOCKED, limit=checkpoints)
     return Batch((index, FORGET_OLD(sql, limit=FORGOTTEN_AT_ONCE)), atomic=False)
-
-
-def _logged(maintenance: Operation[None]) -> Operation[None]:
-    """Do the maintenance after a save. The save is complete by then: a failure is only logged, and repeated later."""
-    try:
-        yield from maintenance
-    except LocusMySQLError as error:
-        HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", loggable(error))

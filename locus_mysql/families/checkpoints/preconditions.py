@@ -15,7 +15,7 @@ from .context import Context
 from .leases import Lease
 from .statements import threads
 from .statements.dialect import CheckpointDialect
-from .thread_cache import ThreadKey
+from .statements.tables import ThreadKey
 
 
 class NoCheckpoint(enum.Enum):

@@ -39,7 +39,7 @@ from .records import (
 from .search_text import snippet, snippet_words
 from .statements import queries, threads
 from .statements.queries import CheckpointPosition, HitRow
-from .thread_cache import ThreadKey
+from .statements.tables import ThreadKey
 
 #: Said if the pages of a list do not end.
 PAGE_AGAIN = "A page of checkpoints ended where the page before it had ended"

@@ -24,7 +24,8 @@ from .preconditions import NOTHING_EXPECTED, Precondition, Preconditions
 from .state_rows import assemble_rows, row_of
 from .statements import ledger, removing, saving, threads
 from .statements.saving import NewRow, Saved
-from .thread_cache import CachedState, Snapshot, ThreadKey
+from .statements.tables import ThreadKey
+from .thread_cache import CachedState, Snapshot
 
 #: A save with a precondition is repeated at most this many times because the thread was written to meanwhile.
 _TRIES = 10

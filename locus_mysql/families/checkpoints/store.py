@@ -26,8 +26,7 @@ from .records import (
 )
 from .search_text import text_of_dict
 from .statements.dialect import checkpoint_dialect
-from .statements.tables import Kind
-from .thread_cache import ThreadKey
+from .statements.tables import Kind, ThreadKey
 from .turns import AsyncTurns, SyncTurns
 
 State = dict[str, Any]

@@ -12,8 +12,7 @@ from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
 from ...runtime.sealing import Sealing
 from .statements import ledger, removing
 from .statements.dialect import CheckpointDialect, checkpoint_dialect
-from .statements.tables import BASE_ROW, Kind
-from .thread_cache import ThreadKey
+from .statements.tables import BASE_ROW, Kind, ThreadKey
 
 
 def _seal(sealing: Sealing, row: Row) -> int | None:

@@ -17,19 +17,13 @@ from ...lru_cache import LRUCache
 from .coding.codec import EncodedState
 from .coding.delta import Held, Lineage, follows
 from .coding.digests import HashedLogs, size_bytes
+from .statements.tables import ThreadKey
 
 #: Maximum number of cached threads. The least recently used are dropped first; their next save stores a whole state.
 THREADS_REMEMBERED = 10_000
 
 #: Of these, the most recently used are kept unpacked; the others are packed, in a third of the memory.
 THREADS_UNPACKED = 200
-
-
-class ThreadKey(NamedTuple):
-    """A thread of a tenant."""
-
-    tenant: str
-    thread_id: str
 
 
 class CachedState(NamedTuple):

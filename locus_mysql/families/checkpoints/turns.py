@@ -17,7 +17,7 @@ from ...runtime.database import Database
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
 from .operations import CheckpointOperations
-from .thread_cache import ThreadKey
+from .statements.tables import ThreadKey
 
 #: A waiting caller polls the server after a pause that grows from the first to the longest, in seconds.
 FIRST_PAUSE_S = 0.05

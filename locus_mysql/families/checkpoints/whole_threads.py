@@ -20,9 +20,8 @@ from .new_checkpoint import NewCheckpoint
 from .state_rows import assemble_rows, chain_of, check_row, row_seal
 from .statements import ledger, removing, threads, whole_threads
 from .statements.saving import NewRow
-from .statements.tables import Kind
+from .statements.tables import Kind, ThreadKey
 from .statements.whole_threads import SequencedRow, WholeRow
-from .thread_cache import ThreadKey
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple, TypeAlias
 
-from .values import Body, EncodedValue, Grown, frame
+from .values import Body, EncodedValue, Grown, divide
 
 #: Values up to this size are stored in the checkpoint's own row: a part's row and its reference take as much.
 INLINE_BYTES = 256
@@ -96,7 +96,10 @@ def store(encoded: EncodedValue | Grown, before: Value | None, body_before: Body
         return NewPart(Inline(encoded), None, None)
     kind = encoded.kind
     content: bytes | tuple[bytes, ...]
-    front, content, back = frame(encoded) if isinstance(encoded, EncodedValue) else (encoded.front, encoded.pieces, b"")
+    if isinstance(encoded, EncodedValue):
+        front, content, back = divide(encoded)
+    else:
+        front, content, back = encoded.front, encoded.pieces, b""
     if not isinstance(before, Stored) or before.kind != kind:
         return _whole(kind, front, Body(content), back, new_part)
     body = Body(content, body_before)

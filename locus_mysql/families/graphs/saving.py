@@ -11,11 +11,11 @@ from typing import NamedTuple
 from ...config import MySQLConfig
 from ...dialect import Query, Statement
 from ...dialect.dialect import RETENTION_S, Dialect
-from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch, one_in
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
-from ...errors import CheckpointExists, LocusMySQLError
-from ...records.ledger import FORGET_OLD, FORGOTTEN_AT_ONCE
+from ...errors import CheckpointExists
+from ...records.ledger import FORGET_OLD, FORGOTTEN_AT_ONCE, in_passing
+from ...runtime.arguments import microseconds
 from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache
@@ -40,9 +40,6 @@ from .statements import loading, removing, saving, threads
 from .statements.saving import BaseKey, EpochRow, GraphCheckpointRow, NewPartRow, WriteRow
 from .statements.tables import APART, OWN_PARTS, ThreadKey
 from .values import Body, EncodedValue
-
-#: One call in this many that stores writes is followed by housekeeping.
-HOUSEKEEPING_EVERY = 64
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
@@ -112,7 +109,7 @@ class Saving:
         self._sql = sql
         self._cache = cache
         self._sealing = Sealing(config.encryption, sql.schema.family)
-        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self._ttl_us = microseconds(config.ttl_s)
         self._keep = config.keep_checkpoints
 
     def save(self, tenant: str, thread_id: str, new: NewGraphCheckpoint, base: Base | None) -> Operation[None]:
@@ -276,11 +273,10 @@ class Saving:
             self._sql, key, checkpoint_key=checkpoint_key, token=token, rows=rows, pieces={"then": then}
         )
         yield Batch((insert,), saving.FIND_WRITTEN(self._sql, token=token), lock=(self._sql.names["writes"], *key))
-        if one_in(HOUSEKEEPING_EVERY):
-            try:
-                yield forget_tokens(self._sql)
-            except LocusMySQLError as error:  # the writes are stored, and a later call repeats the clean-up
-                HOUSEKEEPING.warning("Writes were stored, but the housekeeping after it failed: %s.", loggable(error))
+        yield from in_passing(self._housekeeping)
+
+    def _housekeeping(self) -> Operation[None]:
+        yield forget_tokens(self._sql)
 
     def _is_saved(self, key: ThreadKey, row: GraphCheckpointRow, new: NewGraphCheckpoint) -> Operation[bool]:
         """Return whether the existing row with this id is from this save, or has the same content."""

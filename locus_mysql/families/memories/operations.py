@@ -363,7 +363,7 @@ class MemoryOperations:
     def sweep(self, limit: int = 1_000) -> Procedure[int]:
         """Remove expired items of the tenant, which searches no longer find; returns the number of items.
 
-        Every 64th write of a process also removes a few.
+        About one write in 64 also removes a few.
         """
         return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self.tenant)))
 

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
-from ...errors import InvalidInput, LocusMySQLError, VersionConflict
+from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...errors import InvalidInput, VersionConflict
 from ...records import ledger
 from ...records.maintenance import Maintenance
 from ...records.moving import plain
@@ -29,9 +28,6 @@ from .vectors.coding import Coded
 
 #: The embeddings of an item, each with the digest of its text if it is of a text.
 Vectors: TypeAlias = Sequence[tuple[bytes | None, Coded]]
-
-#: One in this many writes is followed by housekeeping.
-HOUSEKEEPING_EVERY = 64
 
 #: The number of items, texts and namespaces that one housekeeping handles.
 HOUSEKEEPING_ITEMS = 64
@@ -120,8 +116,7 @@ class WritingOperations:
         except Outdated:
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
-        if one_in(HOUSEKEEPING_EVERY):
-            yield from self._housekeeping(tenant)
+        yield from ledger.in_passing(lambda: self._housekeeping(tenant))
         return recorded.outcome or 0
 
     def write(
@@ -162,8 +157,7 @@ class WritingOperations:
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
-        if one_in(HOUSEKEEPING_EVERY):
-            yield from self._housekeeping(tenant)
+        yield from ledger.in_passing(lambda: self._housekeeping(tenant))
         return 0 if delete is None else ledger.affected_rows(results, delete, outcome_query)
 
     def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
@@ -229,8 +223,7 @@ class WritingOperations:
             of_vectors.CLEAR_SIGNS(self.sql, owner=owner_of(tenant, path)),
             outcome_query=outcome_query,
         )
-        if one_in(HOUSEKEEPING_EVERY):
-            yield from self._housekeeping(tenant)
+        yield from ledger.in_passing(lambda: self._housekeeping(tenant))
         return ledger.affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
@@ -319,17 +312,11 @@ class WritingOperations:
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Index some texts, and remove some tokens and expired items.
-
-        The write itself has succeeded by then, so a failure is only logged; a later write tries again.
-        """
+        """Index some texts, and remove some tokens and expired items."""
         statements = [ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE)]
         if self.config.search:
             pieces = {"locking": " FOR UPDATE SKIP LOCKED"}
             statements.append(of_items.INDEX_PENDING(self.sql, limit=HOUSEKEEPING_ITEMS, pieces=pieces))
-        try:
-            yield Batch(tuple(statements), atomic=False)
-            yield from self.sweep(HOUSEKEEPING_ITEMS)
-            yield from self.purge_removed(tenant)
-        except LocusMySQLError as error:
-            HOUSEKEEPING.warning("An item was written, but the housekeeping after it failed: %s.", loggable(error))
+        yield Batch(tuple(statements), atomic=False)
+        yield from self.sweep(HOUSEKEEPING_ITEMS)
+        yield from self.purge_removed(tenant)

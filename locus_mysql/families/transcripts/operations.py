@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 
 from ...config import MySQLConfig
-from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch, one_in
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff
-from ...errors import LocusMySQLError, NotFound
+from ...errors import NotFound
 from ...records import ledger
 from ...records.maintenance import Maintenance
 from ...runtime.arguments import check_each, check_limit, tenant_of
@@ -27,7 +26,7 @@ from .writing import WritingOperations
 
 #: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
 #: transcripts.
-HOUSEKEEPING_EVERY, HOUSEKEEPING_TRANSCRIPTS = 64, 16
+HOUSEKEEPING_TRANSCRIPTS = 16
 
 
 class TranscriptOperations:
@@ -106,8 +105,7 @@ class TranscriptOperations:
             NotFound: A transcript has no item of the id that is needed; nothing was written.
         """
         written = yield from self._writing.write(writes, once=once)
-        if one_in(HOUSEKEEPING_EVERY):
-            yield from self._housekeeping()
+        yield from ledger.in_passing(self._housekeeping)
         return written
 
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
@@ -435,15 +433,9 @@ class TranscriptOperations:
         return ledger.affected_rows(results, lock, outcome)
 
     def _housekeeping(self) -> Operation[None]:
-        """Remove some tokens and expired transcripts.
-
-        The write itself has succeeded by then, so a failure is only logged; a later write tries again.
-        """
-        try:
-            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE))
-            yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
-        except LocusMySQLError as error:
-            HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))
+        """Remove some tokens and expired transcripts."""
+        yield ledger.forget_some(self.sql)
+        yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
 
 
 class FrameworkTranscripts:

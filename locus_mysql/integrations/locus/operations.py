@@ -23,7 +23,7 @@ from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
 from ...families.checkpoints.records import HistoryEntry
 from ...families.checkpoints.statements.dialect import checkpoint_dialect
-from ...families.checkpoints.thread_cache import ThreadKey
+from ...families.checkpoints.statements.tables import ThreadKey
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id
 from ...runtime.database import Database
 from .agent_states import agent_checkpoint, is_provisional

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from locus.core.state import AgentState
 
 from ...families.checkpoints.preconditions import NO_CHECKPOINT, NoCheckpoint
-from ...families.checkpoints.thread_cache import ThreadKey
+from ...families.checkpoints.statements.tables import ThreadKey
 from ...lru_cache import LRUCache
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import uuid
@@ -38,9 +37,6 @@ R = TypeVar("R", bound=BaseRecord)
 #: The filter of a repository's methods: ``field`` or ``field__in``, of the record or its scope; None selects all.
 Where: TypeAlias = Mapping[str, Any] | None
 
-#: On average, one write in this number is followed by the removal of old tokens.
-HOUSEKEEPING_EVERY = 64
-
 #: The columns, of those that a category or a recall file has, that identify it besides its id.
 UNIQUE = ("locus_scope", "track", "name")
 
@@ -66,7 +62,6 @@ class MemuStore:
         self.seals = {role: RecordSeals(self.tenant, role, self.scope.fields) for role in CORE}
         self._cache_bytes = check_cache_bytes(vector_cache_bytes)
         self.embedding_tables: LRUCache[KnownEmbeddings] | CachePart[KnownEmbeddings] = LRUCache(self._cache_bytes)
-        self._writes = itertools.count(1)
 
     #: See `Store.tenant_scope`: statements and seals are made for one tenant.
     of_one_tenant = True
@@ -112,9 +107,11 @@ class MemuStore:
         else:
             (found,) = yield Batch.of(read)
             rows = tuple(found.rows)
-        if next(self._writes) % HOUSEKEEPING_EVERY == 0:
-            yield Batch.of(ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE))
+        yield from ledger.in_passing(self._housekeeping)
         return rows
+
+    def _housekeeping(self) -> Operation[None]:
+        yield ledger.forget_some(self.sql)
 
 
 class RecordOperations(Generic[R]):

@@ -27,8 +27,8 @@ from ...families.checkpoints.coding.codec import EncodedState, encode
 from ...families.checkpoints.coding.delta import Delta
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.statements.queries import LIST_IDS
+from ...families.checkpoints.statements.tables import ThreadKey
 from ...families.checkpoints.store import StoreOperations
-from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.database import Database, Where, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import AsyncStore, awaited_method

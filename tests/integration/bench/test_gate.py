@@ -35,8 +35,8 @@ from locus_mysql.families.checkpoints.statements.queries import HEALTH
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.cached_ranges import CachedRanges
 from locus_mysql.families.working.statements import reading as of_sessions
-from locus_mysql.families.working.storages import mysql as of_working
 from locus_mysql.integrations.locus import operations as locus
+from locus_mysql.records import ledger
 from locus_mysql.records.moving import Moving
 
 Figures = Mapping[str, float]
@@ -195,7 +195,7 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
 
     everything = of_sessions.ONE.text.replace("e.name = :name", "CONCAT(e.name, '') = :name")
     monkeypatch.setattr(of_sessions, "ONE", Select(everything, of_sessions.OneRow))
-    monkeypatch.setattr(of_working, "HOUSEKEEPING_EVERY", 1)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     assert failures("working", lambda: working.figures(server_dsn), passes=1) >= {
         "rows read, get, 50 variables",
         "round trips, set, 50 variables",

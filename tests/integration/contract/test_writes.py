@@ -15,7 +15,7 @@ from ..interleavings.stage import Call, Stage
 from .conftest import Open
 from .samples import Sample, every_family
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_housekeeping")]
+pytestmark = pytest.mark.slow
 
 #: What happens to a packet. Returns what delivers it later.
 Fate = Callable[[Call], Callable[[], None] | None]

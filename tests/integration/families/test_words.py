@@ -150,7 +150,6 @@ async def test_rare_words_weigh_more_and_all_families_rank_alike(make_config: Ma
     assert hits == found[0] == {hit.item.key: hit.score for hit in items}
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_an_inspector_ranks_texts_that_are_not_indexed_yet_with_the_others(make_config: MakeConfig) -> None:
     for family in FAMILIES:
         async with texts_of(family, ONE_OF_EACH[0], make_config()) as store, Inspector(make_config()) as inspector:

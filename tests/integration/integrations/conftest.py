@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.families.transcripts import operations
 
 from ..conftest import EVERY_ASYNC, EVERY_SYNC, MakeConfig
 
@@ -29,13 +28,12 @@ def sync_driver(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def opened(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Opened]:
+async def opened(make_config: MakeConfig) -> AsyncIterator[Opened]:
     """Yield ``opened(kind, *names, **options)``: another store, like that of another process.
 
-    Options that are none of the configuration are the store's own. There is no random maintenance, which would add
+    Options that are none of the configuration are the store's own.
     round trips.
     """
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
     stores: list[Any] = []
 
     def open_one(kind: Callable[..., Any], *names: Any, **options: Any) -> Any:

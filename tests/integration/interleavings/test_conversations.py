@@ -13,7 +13,6 @@ from pydantic_ai import ModelRequest, UserPromptPart
 from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord
 
 from locus_mysql.engine.operation import Operation
-from locus_mysql.families.transcripts import operations
 from locus_mysql.integrations.pydantic_ai.conversations import ConversationOperations
 
 from .stage import Call, Process, Stage, finish_all, pauses
@@ -21,12 +20,6 @@ from .stage import Call, Process, Stage, finish_all, pauses
 pytestmark = [pytest.mark.slow, pytest.mark.kept_tables]
 
 CheckTables = Callable[[], None]
-
-
-@pytest.fixture(autouse=True)
-def no_housekeeping_of_transcripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance: it would send packets at random times."""
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
 
 
 def entry(entry_id: str, parent_id: str | None) -> ConversationEntry:

@@ -119,7 +119,6 @@ def changes(one: Stores, other: Stores, tables: Tables, case: Case, then: Meanwh
 
 @pytest.mark.parametrize("beside", [(), *((one,) for one in BESIDE)] if FULL else [(), BESIDE], ids=str)
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.usefixtures("no_housekeeping")
 def test_a_repeated_or_late_packet_of_a_write_that_was_carried_out_changes_nothing(
     stage: Stage, raw: pymysql.Connection[Any], family: str, beside: Sequence[Beside], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from locus_mysql.families.transcripts import operations
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 
 from .stage import Call, Process, Stage, finish_all, pauses
@@ -20,12 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.kept_tables]
 KEY = TranscriptKey("test", "project", "session")
 
 CheckTables = Callable[[], None]
-
-
-@pytest.fixture(autouse=True)
-def no_housekeeping_of_transcripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance: it would send packets at random times."""
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
 
 
 def noted(before: Any, items: Sequence[NewItem]) -> Any:

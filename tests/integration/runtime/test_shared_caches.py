@@ -43,7 +43,6 @@ def turn(make: Callable[[], SyncCheckpointStore]) -> None:
     store.save("thread", conversation(len(state["messages"]) + 1))
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 def test_a_store_for_each_request_reads_as_little_as_a_kept_one(make_config: MakeConfig) -> None:
     with Database(make_config(driver="pymysql")) as db:
         kept = SyncCheckpointStore(db)
@@ -57,7 +56,6 @@ def test_a_store_for_each_request_reads_as_little_as_a_kept_one(make_config: Mak
         assert kept.load("thread") == conversation(MESSAGES + 2 * TURNS + 1)
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 def test_embeddings_and_headers_are_shared_too(make_config: MakeConfig) -> None:
     with Database(make_config(driver="pymysql")) as db:
         store = partial(SyncMemoryStore, db, dims=2)

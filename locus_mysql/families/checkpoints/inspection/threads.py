@@ -46,7 +46,6 @@ from ...inspection.sources import (
     to_cursor,
 )
 from ...inspection.turns import changes_of, note_of
-from .. import thread_steps
 from ..coding.payload import beginning_of, outline
 from ..metadata_pairs import holds, lookup_text
 from ..preconditions import NO_CHECKPOINT
@@ -57,14 +56,14 @@ from ..statements import inspection, queries, thread_pages
 from ..statements.dialect import checkpoint_dialect
 from ..statements.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow, Which
 from ..statements.queries import HitRow
-from ..statements.tables import Kind
+from ..statements.tables import Kind, ThreadKey
 from ..statements.thread_pages import SteppedThread, ThreadRange
 from ..store import StoreOperations
 from ..tables import tables
-from ..thread_cache import ThreadKey
-from ..thread_steps import ThreadFilters, ThreadSteps
+from . import thread_steps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
 from .statistics import statistics_of
+from .thread_steps import ThreadFilters, ThreadSteps
 
 #: Bytes of a state's small fields that are read for a chart.
 HEAD_BYTES = 16_384

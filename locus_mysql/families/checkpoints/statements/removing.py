@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Statement
-from ..thread_cache import ThreadKey
 from .dialect import CheckpointDialect
+from .tables import ThreadKey
 from .threads import ThreadId
 
 # Clearing ids

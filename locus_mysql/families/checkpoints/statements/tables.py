@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ....dialect.schema import Schema, Table
 from ....dialect.template import fill
@@ -19,6 +19,14 @@ INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "stat
 
 #: The roles of the tables, in the order in which they are created.
 ROLES = ("threads", "checkpoints", "ledger")
+
+
+class ThreadKey(NamedTuple):
+    """A thread of a tenant."""
+
+    tenant: str
+    thread_id: str
+
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1

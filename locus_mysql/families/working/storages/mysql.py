@@ -13,9 +13,8 @@ from ....config import ENVIRONMENT, Keywords, MySQLConfig
 from ....dialect.sql import Select
 from ....dialect.statement import Param, Query, Statement
 from ....drivers.registry import find_driver
-from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, one_in
-from ....errors import ConfigError, CorruptCheckpoint, LocusMySQLError
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results
+from ....errors import ConfigError, CorruptCheckpoint
 from ....records import ledger
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
@@ -48,9 +47,6 @@ from .optimistic import (
 )
 
 T = TypeVar("T")
-
-#: One write in this many is followed by housekeeping.
-HOUSEKEEPING_EVERY = 64
 
 #: Maximum number of sessions that housekeeping removes.
 HOUSEKEEPING_SESSIONS = 16
@@ -263,8 +259,7 @@ class WorkingOperations(OptimisticOperations):
             return Commit.REPEATED
         if advance is not None:
             self.clock.learn(results.of(advance).last_insert_id)
-        if one_in(HOUSEKEEPING_EVERY):
-            yield from self._housekeeping(key)
+        yield from ledger.in_passing(lambda: self._housekeeping(key))
         return Commit.DONE
 
     def _entry_steps(self, key: SessionKey, work: Work) -> list[Statement]:
@@ -305,16 +300,10 @@ class WorkingOperations(OptimisticOperations):
         return [*steps, *in_portions(writing.PUT_HISTORY, "rows", history, *of_session)]
 
     def _housekeeping(self, key: SessionKey) -> Operation[None]:
-        """Forget tokens and deleted entries, and remove expired sessions.
-
-        The write itself is complete by then, so a failure is only logged, and a later write repeats the housekeeping.
-        """
-        try:
-            forget = ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE)
-            yield Batch((forget, writing.forget_removed(self.sql, key)), atomic=False)
-            yield from self.sweep(HOUSEKEEPING_SESSIONS)
-        except LocusMySQLError as error:
-            HOUSEKEEPING.warning("A session was written to, but the housekeeping after it failed: %s.", loggable(error))
+        """Forget tokens and deleted entries, and remove expired sessions."""
+        forget = ledger.FORGET_OLD(self.sql, limit=ledger.FORGOTTEN_AT_ONCE)
+        yield Batch((forget, writing.forget_removed(self.sql, key)), atomic=False)
+        yield from self.sweep(HOUSEKEEPING_SESSIONS)
 
 
 def _few(need: Need) -> tuple[int, str | None, int] | None:

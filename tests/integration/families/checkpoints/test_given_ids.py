@@ -106,7 +106,6 @@ async def test_refused_ids_undo_no_save_that_travels_with_them(make_store: Make,
             assert await reader.list_checkpoints(thread_id) == ["c"]
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_a_new_id_costs_no_more_than_none_and_a_refused_one_a_round_trip(
     make_store: Make, proxy: WireProxy
 ) -> None:
@@ -126,7 +125,6 @@ async def test_a_new_id_costs_no_more_than_none_and_a_refused_one_a_round_trip(
         assert count.round_trips == expected
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_an_id_that_was_loaded_is_replaced_at_once(make_store: Make, proxy: WireProxy) -> None:
     """As in a short-lived process that loads a checkpoint by its id, and saves the next state under it."""
     await make_store().save("t", state_of("a"), "latest")

@@ -15,6 +15,7 @@ from locus_mysql.dialect import Statement
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints import maintenance
 from locus_mysql.families.checkpoints.maintenance import ThreadMaintenance
+from locus_mysql.records import ledger
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from ...engines import STATEMENTS_IN_PROGRESS
@@ -37,7 +38,7 @@ def slow_indexing(monkeypatch: pytest.MonkeyPatch) -> None:
         yield from index(self)
 
     monkeypatch.setattr(ThreadMaintenance, "_index_pending", slowly)
-    monkeypatch.setattr(maintenance, "one_in", lambda one_in: one_in == maintenance.SAVES_PER_INDEXING)
+    monkeypatch.setattr(ledger, "one_in", lambda every: every == maintenance.SAVES_PER_INDEXING)
 
 
 class Saves:

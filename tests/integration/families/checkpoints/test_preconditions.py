@@ -71,7 +71,6 @@ async def test_the_expected_checkpoint_must_be_an_id(store: Any) -> None:
             await store.save("t", state_of("a"), expected=wrong)
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_a_save_that_expects_something_is_one_round_trip(make_store: Make, proxy: WireProxy) -> None:
     store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     newest = await store.save("t", state_of("a"))

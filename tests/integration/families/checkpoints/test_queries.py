@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from locus_mysql.errors import InvalidInput, SchemaMismatch
-from locus_mysql.families.checkpoints import maintenance as cleaning
 from locus_mysql.families.checkpoints.metadata_pairs import lookup_text
 from locus_mysql.families.checkpoints.statements.queries import FIND_BY_METADATA
+from locus_mysql.records import ledger
 from locus_mysql.runtime.matching import contains
 
 from .conftest import Make, RunSQL
@@ -258,7 +258,6 @@ class TestSearch:
             assert len(await reader.search("apple")) == number + 1
         assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE unindexed = 1") == ((0,),)
 
-    @pytest.mark.usefixtures("no_housekeeping")
     async def test_a_checkpoint_deleted_before_its_text_was_indexed_is_not_found(self, store: Any, sql: RunSQL) -> None:
         await store.save("t", {"m": ["apple"]}, "one")
         await store.save("t", {"m": ["pear"]}, "two")
@@ -267,14 +266,13 @@ class TestSearch:
         assert await store.search("apple") == []
         assert [hit["checkpoint_id"] for hit in await store.search("pear")] == ["two"]
 
-    @pytest.mark.usefixtures("no_housekeeping")
     async def test_saves_index_text_now_and_then(
         self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for number in range(5):
             await store.save("t", {"m": [f"apple {number}"]}, str(number))
         assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL") == ((5,),)
-        monkeypatch.setattr(cleaning, "one_in", lambda one_in: True)
+        monkeypatch.setattr(ledger, "one_in", lambda every: True)
         await store.save("t", {"m": ["apple 5"]}, "5")
         assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL OR unindexed = 1") == ((0,),)
 

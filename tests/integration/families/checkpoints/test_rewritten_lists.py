@@ -139,7 +139,6 @@ async def test_a_row_with_copies_takes_a_fraction_of_a_whole_state(make_store: M
     assert max(copying) < sizes[1] / 4
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_a_save_of_copies_is_one_round_trip(make_store: Make, sql: RunSQL, proxy: WireProxy) -> None:
     store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await fill(store, window, turns=3)

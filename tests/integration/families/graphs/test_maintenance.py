@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.families.graphs import saving
+from locus_mysql.records import ledger
 
 from ...conftest import ONE_OF_EACH
 from .conftest import OpenSaver
@@ -89,7 +89,7 @@ async def test_tokens_of_writes_are_forgotten_when_nobody_repeats_the_call_any_m
         f"UPDATE {database}.locus_graph_writes SET created_at = created_at - INTERVAL 1 HOUR,"
         " checkpoint_key = CONCAT(UNHEX('0000000000000001'), RIGHT(checkpoint_key, 8)) WHERE tenant = ''"
     )
-    monkeypatch.setattr(saving, "one_in", lambda one_in: True)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     if by == "vacuum":
         await saver.vacuum()
     else:

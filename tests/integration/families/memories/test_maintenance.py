@@ -155,7 +155,7 @@ async def test_a_write_now_and_then_removes_what_expired(
     sql("UPDATE locus_memory_items SET expires_at = '2000-01-01'")
     await memories.put(HERE, "first", 1)
     assert len(sql("SELECT item_key FROM locus_memory_items")) == 2
-    monkeypatch.setattr(writing, "one_in", lambda one_in: True)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     await memories.put(HERE, "second", 1)
     assert sql("SELECT item_key FROM locus_memory_items ORDER BY item_key") == ((b"first",), (b"second",))
 
@@ -163,7 +163,7 @@ async def test_a_write_now_and_then_removes_what_expired(
 async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
     memories: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(writing, "one_in", lambda one_in: True)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     monkeypatch.setattr(ledger, "FORGET_OLD", SQL("DELETE FROM nowhere"))
     await memories.put(HERE, "a", 1, if_version=0)
     await memories.put(HERE, "a", 2, if_version=1)

@@ -7,19 +7,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from locus_mysql.families.transcripts import operations
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
 from ....either_side import AnyStore
 from ...conftest import EACH_WAY, MakeConfig
 
 Make: TypeAlias = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def no_housekeeping_of_transcripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance, as tests count rows and round trips."""
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
 
 
 @pytest.fixture(params=EACH_WAY)

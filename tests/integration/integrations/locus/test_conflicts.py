@@ -304,7 +304,6 @@ async def test_an_expected_id_overrides_the_option(make: Make) -> None:
         assert (raised.value.expected, raised.value.newest) == (first, second)
 
 
-@pytest.mark.usefixtures("no_housekeeping")
 async def test_tracking_the_loaded_checkpoint_costs_no_round_trip(make: Make, proxy: WireProxy) -> None:
     one = make("raise", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await one.save(saying(None, "a"), "t")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from locus_mysql.families.checkpoints.leases import Lease
-from locus_mysql.families.checkpoints.thread_cache import ThreadKey
+from locus_mysql.families.checkpoints.statements.tables import ThreadKey
 
 from ..stage import Call
 from .stores import TENANT, Case, Stores

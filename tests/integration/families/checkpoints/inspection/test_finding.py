@@ -12,8 +12,8 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import InvalidInput, LocusMySQLError
-from locus_mysql.families.checkpoints import thread_steps
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
+from locus_mysql.families.checkpoints.inspection import thread_steps
 from locus_mysql.families.checkpoints.statements import queries
 from locus_mysql.inspection import Inspector
 
@@ -39,7 +39,7 @@ def contents(sql: RunSQL) -> Any:
 
 
 async def test_words_are_found_before_and_after_they_are_indexed_and_nothing_is_written(
-    store: CheckpointStore, reader: MySQLConfig, sql: RunSQL, no_housekeeping: None
+    store: CheckpointStore, reader: MySQLConfig, sql: RunSQL
 ) -> None:
     await store.save("t", {"messages": ["met a walrus today"]}, "a")
     await store.save("t", {"messages": ["met a walrus today", "and a xylophonist"]}, "b")

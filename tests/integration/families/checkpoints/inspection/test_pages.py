@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql import CheckpointStore
 from locus_mysql.errors import SchemaMismatch
-from locus_mysql.families.checkpoints import thread_steps
+from locus_mysql.families.checkpoints.inspection import thread_steps
 from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.thread_pages import ThreadRange, beginning, having, threads_of, walk
 from locus_mysql.families.inspection.records import ThreadRow

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from random import random
 from typing import Any
 
 import pytest
 
 from locus_mysql.dialect.sql import SQL
-from locus_mysql.families.working.storages import mysql
 from locus_mysql.records import ledger
 from locus_mysql.working import MISSING, TaskState
 
@@ -23,9 +23,7 @@ DEADLINE_S = 120.0
 
 
 @pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
-async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(
-    far: AnyMemory, proxy: WireProxy, no_housekeeping: None
-) -> None:
+async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(far: AnyMemory, proxy: WireProxy) -> None:
     async def trips(call: Any) -> int:
         with proxy.counting() as count:
             await call
@@ -62,7 +60,7 @@ async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(
 
 
 async def test_another_process_needs_one_round_trip_more_for_its_first_write(
-    far: AnyMemory, open_memory: Open, proxy: WireProxy, no_housekeeping: None
+    far: AnyMemory, open_memory: Open, proxy: WireProxy
 ) -> None:
     other = open_memory("far", session_ttl_s=3600)
     await other.set_many({"a": 1, "b": 2})
@@ -86,7 +84,7 @@ async def test_expired_sessions_are_removed_whole_in_passing(
     await gone.create_checkpoint()
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     assert await gone.get_all() == {}
-    monkeypatch.setattr(mysql, "one_in", lambda one_in: True)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     await open_memory("other").set("x", 1)
     rows = {
         table: run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_{table}")[0][0]
@@ -120,7 +118,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
     await memory.create_checkpoint()
     await memory.delete("held")
     run_sql(f"UPDATE {database}.locus_working_entries SET version = version - 4000000000 WHERE value IS NULL")
-    monkeypatch.setattr(mysql, "one_in", lambda one_in: True)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     await memory.set("x", 1)
     names = run_sql(f"SELECT CONVERT(name USING utf8mb4) FROM {database}.locus_working_entries ORDER BY name")
     assert [row[0] for row in names] == ["x"]
@@ -129,7 +127,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
 async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
     open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mysql, "one_in", lambda one_in: True)
+    monkeypatch.setattr(ledger, "one_in", lambda every: True)
     monkeypatch.setattr(ledger, "FORGET_OLD", SQL("DELETE FROM nowhere"))
     memory = open_memory()
     assert await memory.increment("n") == 1
@@ -140,7 +138,7 @@ async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
 async def test_processes_that_write_little_keep_house_too(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql, "HOUSEKEEPING_EVERY", 2)
+    monkeypatch.setattr(ledger, "one_in", lambda every: random() < 0.5)
     await open_memory("gone", session_ttl_s=3600).set("a", 1)
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     deadline = time.monotonic() + DEADLINE_S

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self, cast
 
-from ...engine.operation import Operation, fetch
-from ...runtime.arguments import check_limit, check_text
-from ...runtime.server_times import as_sql_time, aware
-from ..inspection.records import Page
-from ..inspection.sources import from_cursor, to_cursor
-from .metadata_pairs import lookup_text
-from .statements import thread_pages
-from .statements.dialect import CheckpointDialect
-from .statements.thread_pages import Step, SteppedThread, ThreadRange
+from ....engine.operation import Operation, fetch
+from ....runtime.arguments import check_limit, check_text
+from ....runtime.server_times import as_sql_time, aware
+from ...inspection.records import Page
+from ...inspection.sources import from_cursor, to_cursor
+from ..metadata_pairs import lookup_text
+from ..statements import thread_pages
+from ..statements.dialect import CheckpointDialect
+from ..statements.thread_pages import Step, SteppedThread, ThreadRange
 
 #: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
 #: if their sizes are summed up.
