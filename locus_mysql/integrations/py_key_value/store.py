@@ -17,7 +17,7 @@ from key_value.aio.errors import InvalidTTLError, SerializationError
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
-from ...families.memories.arguments import TTL_LIMIT_S, check_text
+from ...families.memories.arguments import check_text
 from ...families.memories.base import AsyncMemories
 from ...families.memories.embedding import Procedure
 from ...families.memories.namespaces import encoded_key, path_of
@@ -27,6 +27,7 @@ from ...families.memories.records import MemoryItem, Namespace, item_of
 from ...families.memories.statements.items import get_items
 from ...families.memories.writing import BATCH_LIMIT
 from ...records.moving import NOW
+from ...runtime.arguments import TTL_LIMIT_S
 from ...runtime.database import Where, share
 from ...runtime.server_times import aware
 from ...runtime.stores import awaited_method
@@ -72,8 +73,7 @@ class KeyValueOperations(FrameworkMemories):
 
     def get_many(self, keys: Sequence[str], *, collection: str | None = None) -> Procedure[list[Value | None]]:
         """Return the values under several keys, in the order of the keys. One round trip; see `get`."""
-        namespace = self._namespace(collection)
-        places = [(namespace, stored_name(key, "key")) for key in keys]
+        places = [(self._namespace(collection), stored_name(key, "key")) for key in keys]
         found = yield from self.items.get_batch(places)
         return [found[place].value if place in found else None for place in places]
 
