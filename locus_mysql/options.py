@@ -23,9 +23,12 @@ _DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 
 #: The public classes by what they store, without the names of their other sides (``Sync…``, ``Async…``).
-CHECKPOINTS = ("CheckpointStore", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
+CHECKPOINTS = ("CheckpointStore", "CrewFlowPersistence", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
 GRAPHS = ("MySQLCheckpointSaver", "MySQLDeltaStorage", "MySQLSaver")
-MEMORIES = ("AdkMemoryService", "MemoryStore", "MySQLMemory", "MySQLStore", "StrandsMemoryStore")
+MEMORIES = (
+    *("AdkMemoryService", "CrewMemoryStorage", "KeyValueStore", "MemoryStore"),
+    *("MySQLMemory", "MySQLStore", "StrandsMemoryStore"),
+)
 TRANSCRIPTS = (
     "AdkSessionService",
     "ClaudeSessionStore",
@@ -345,7 +348,7 @@ class StoreOptions(BaseModel):
     keep_checkpoints: Annotated[int, Field(ge=1)] | None = _option(
         None,
         "Newest checkpoints kept of each thread, and of graphs in each of its namespaces; `None` keeps all.",
-        used_by=("CheckpointStore", "MySQLCheckpointSaver", "MySQLCheckpointer", "MySQLSaver"),
+        used_by=("CheckpointStore", "CrewFlowPersistence", "MySQLCheckpointSaver", "MySQLCheckpointer", "MySQLSaver"),
     )
     search: bool = _option(True, "Keep a full-text index.", used_by=(*CHECKPOINTS, *MEMORIES))
     search_parser: Literal["default", "ngram"] = _option(
