@@ -28,7 +28,7 @@ from locus_mysql.cli.arguments import (
 )
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import LocusMySQLError
-from locus_mysql.integrations.sdk import need_locus
+from locus_mysql.integrations.locus_sdk import need_locus
 from locus_mysql.signals import StopRequested, stop_signals_raise
 
 from .chapters import CHAPTERS

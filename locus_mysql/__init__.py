@@ -1,9 +1,9 @@
 """The memory of AI agents in MySQL. This module has the public names; each is imported when first used.
 
-The folders are layers, drawn in docs/design/architecture.md: cli, server, inspection, integrations, transfer, families,
-runtime, engine, drivers, dialect. Each imports only those below it. `config`, `encryption`, `errors`, `extras`,
-`keywords`, `lru_cache`, `options`, `signals` and `wording` are for all; `embedded`, `memory` and `working` only
-give public names. Begin with docs/design/architecture.md, then `config` and `errors`.
+The folders are layers, drawn in docs/design/architecture.md: cli, server, inspection, integrations, families, records,
+transfer, runtime, engine, drivers, dialect. Each imports only those below it. `config`, `encryption`, `errors`,
+`extras`, `keywords`, `lru_cache`, `options`, `signals` and `wording` are for all; `embedded`, `memory`,
+`transcripts` and `working` only give public names. Begin with docs/design/architecture.md, then `config` and `errors`.
 """
 
 from importlib import import_module
@@ -127,7 +127,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _OF_LOCUS:
-        from .integrations.sdk import need_locus
+        from .integrations.locus_sdk import need_locus
 
         need_locus(f"locus_mysql.{name}")
     value = getattr(import_module(home, __name__), name)
@@ -141,7 +141,7 @@ def __dir__() -> list[str]:
 
 def _importable() -> list[str]:
     """Return the names that ``from locus_mysql import *`` brings: without the Locus SDK, all but those that need it."""
-    from .integrations.sdk import need_locus
+    from .integrations.locus_sdk import need_locus
 
     try:
         need_locus("locus_mysql")

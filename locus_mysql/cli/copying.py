@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..config import MySQLConfig, hide, secrets_in
 from ..errors import LocusMySQLError, SetupError, UsageError
 from ..families.registry import families, find_family
-from ..integrations.sdk import need_locus
+from ..integrations.locus_sdk import need_locus
 from ..records.transfer import RowSource, RowTarget, copy_rows
 from ..runtime.arguments import from_environment
 from ..runtime.database import Database

@@ -1,6 +1,5 @@
 """Code shared by the stores of all families. Imports `engine` and the layers below, and no family.
 
 Begin with `database`, the connections that stores share, then `stores`, which turns operations into methods of
-public classes. `transfer` has the protocols of exports and imports, `telemetry` logs and spans; the other modules are
-named after their content.
+public classes. `telemetry` has logs and spans; the other modules are named after their content.
 """

@@ -6,6 +6,7 @@ The tenant is that of a `tenant_scope` around the call, or `tenant_of` the optio
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,9 @@ THREAD_ID_LIMIT = 512
 CHECKPOINT_ID_LIMIT = 128
 TENANT_LIMIT = 128
 METADATA_LIMIT_BYTES = 65_536
+
+#: A hundred years.
+TTL_LIMIT_S = 3_155_760_000
 
 #: Begins the name of an environment variable that is given instead of a value.
 _FROM_ENVIRONMENT = "env:"
@@ -108,6 +112,19 @@ def check_text(value: object, what: str) -> str:
         raise InvalidInput(f"{what} must be text, not {type(value).__name__}.")
     _check_encodable(value, what)
     return value
+
+
+def microseconds(seconds: object, what: str = "ttl_s") -> int | None:
+    """Return a time to live in microseconds; None for none.
+
+    Raises:
+        InvalidInput: It is no number above 0, or more than a hundred years.
+    """
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= TTL_LIMIT_S:
+        raise InvalidInput(f"{what} must be a number of seconds above 0 and up to {TTL_LIMIT_S}, not {seconds!r:.50}.")
+    return max(1, math.ceil(seconds * 1_000_000))
 
 
 def encode_metadata(metadata: object) -> tuple[str | None, str | None]:

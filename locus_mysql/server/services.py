@@ -166,14 +166,14 @@ def services_of(request: Request) -> Services:
     return cast(Services, request.app.state.services)
 
 
-def tenant_of(request: Request) -> str:
+def caller_tenant(request: Request) -> str:
     """Return the tenant of the caller of a request."""
     return cast(str, request.state.caller.tenant)
 
 
 def stores_of(request: Request) -> TenantStores:
     """Return the stores of the tenant of the caller of a request."""
-    return services_of(request).of(tenant_of(request))
+    return services_of(request).of(caller_tenant(request))
 
 
 P = ParamSpec("P")

@@ -11,7 +11,7 @@ from ...engine.retry import Backoff, next_page
 from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, affected_rows, in_passing, logged
 from ...records.maintenance import Count, Counts, Maintenance, Upkeep
 from ...records.tables import Row
-from ...runtime.arguments import check_checkpoint_id, check_thread_id
+from ...runtime.arguments import check_checkpoint_id, check_thread_id, microseconds
 from .family import tables
 from .preconditions import Preconditions
 from .statements import queries, removing, threads
@@ -128,7 +128,7 @@ class CheckpointUpkeep(Upkeep):
 
     def __init__(self, sql: CheckpointDialect, ttl_s: float | None) -> None:
         self._sql = sql
-        self._ttl_us = None if ttl_s is None else int(ttl_s * 1_000_000)
+        self._ttl_us = microseconds(ttl_s)
 
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove a tenant's old checkpoints, a few threads at a time, but never the newest of a thread."""

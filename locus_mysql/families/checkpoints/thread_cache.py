@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ...config import MySQLConfig
 from ...engine.logs import Counters
 from ...lru_cache import LRUCache
+from ...runtime.arguments import microseconds
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from .coding.codec import EncodedState, HashedLogs, size_bytes
@@ -283,7 +284,7 @@ class Context:
         self.counters = Counters()
         #: Encrypts payloads; `Sealing.of` binds it to a tenant and a thread.
         self.sealing = Sealing(config.encryption, dialect.schema.family)
-        self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self.ttl_us = microseconds(config.ttl_s)
 
     def attach(self, database: Database) -> None:
         """See `HasCaches.attach`."""

@@ -269,8 +269,8 @@ def seal(content: bytes, compression: Compression, identity: RowIdentity) -> byt
         compression: Whether it may be compressed.
         identity: The identity of the row.
     """
-    framed = _FRAMING.compress((content,), compression)
-    return identity.thread.sealing.seal(*framed, identity.column, *identity.row)
+    divided = _FRAMING.compress((content,), compression)
+    return identity.thread.sealing.seal(*divided, identity.column, *identity.row)
 
 
 def unseal(stored: bytes, identity: RowIdentity) -> bytes:
@@ -285,9 +285,9 @@ def unseal(stored: bytes, identity: RowIdentity) -> bytes:
         CorruptCheckpoint: They are damaged, were stored in another row, or have an unknown format.
     """
     what = f"A {_TITLES[identity.column]} of thread {identity.thread.thread_id!r}"
-    framed = identity.thread.sealing.open(stored, what, identity.column, *identity.row)
+    divided = identity.thread.sealing.open(stored, what, identity.column, *identity.row)
     try:
-        return bytes(_FRAMING.content(framed))
+        return bytes(_FRAMING.content(divided))
     except DamagedFrame as damage:
         raise CorruptCheckpoint(f"{what} cannot be read back: {damage}.") from None
 

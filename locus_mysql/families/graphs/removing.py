@@ -14,6 +14,7 @@ from ...engine.retry import next_page
 from ...errors import InvalidInput, ThreadExists
 from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...records.maintenance import Count, Counts, Upkeep
+from ...runtime.arguments import microseconds
 from ...runtime.sealing import Sealing
 from .loading import BaseCache
 from .saving import forget_tokens
@@ -36,7 +37,7 @@ class Removing(Upkeep):
     def __init__(self, config: MySQLConfig, sql: Dialect, cache: BaseCache) -> None:
         self._sql = sql
         self._cache = cache
-        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self._ttl_us = microseconds(config.ttl_s)
 
     def delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
         """Delete a thread with all its content; True if it existed. One round trip."""

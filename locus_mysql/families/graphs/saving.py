@@ -15,6 +15,7 @@ from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists
 from ...records.ledger import FORGET_OLD, FORGOTTEN_AT_ONCE, in_passing
+from ...runtime.arguments import microseconds
 from ...runtime.sealing import Sealing
 from .loading import BaseCache
 from .payload import (
@@ -106,7 +107,7 @@ class Saving:
         self._sql = sql
         self._cache = cache
         self._sealing = Sealing(config.encryption, sql.schema.family)
-        self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
+        self._ttl_us = microseconds(config.ttl_s)
         self._keep = config.keep_checkpoints
 
     def save(self, tenant: str, thread_id: str, new: NewGraphCheckpoint, base: Base | None) -> Operation[None]:

@@ -33,7 +33,7 @@ class Grown(NamedTuple):
 
     Args:
         kind: How to read the bytes.
-        front: The bytes that change when the value grows, as divided by `frame`.
+        front: The bytes that change when the value grows, as divided by `divide`.
         pieces: The other bytes. A piece that is the same object as before need not be compared.
     """
 
@@ -52,7 +52,7 @@ class Grown(NamedTuple):
         return len(self.front) + sum(map(len, self.pieces))
 
 
-class Framed(NamedTuple):
+class Divided(NamedTuple):
     """The bytes of a value in three pieces."""
 
     front: bytes
@@ -70,15 +70,15 @@ _HEADER_BYTES = {
 }
 
 
-def frame(value: EncodedValue) -> Framed:
+def divide(value: EncodedValue) -> Divided:
     """Divide a value into the two ends that change when it grows, and the body."""
     data = value.data
     if value.kind == "json":
-        return Framed(b"", data[:-1], data[-1:])
+        return Divided(b"", data[:-1], data[-1:])
     if value.kind == "msgpack" and data:
         start = _HEADER_BYTES.get(data[0], 0)
-        return Framed(data[:start], data[start:], b"")
-    return Framed(b"", data, b"")
+        return Divided(data[:start], data[start:], b"")
+    return Divided(b"", data, b"")
 
 
 class Body:
@@ -262,7 +262,10 @@ def store(encoded: EncodedValue | Grown, before: Value | None, body_before: Body
         return NewPart(Inline(encoded), None, None)
     kind = encoded.kind
     content: bytes | tuple[bytes, ...]
-    front, content, back = frame(encoded) if isinstance(encoded, EncodedValue) else (encoded.front, encoded.pieces, b"")
+    if isinstance(encoded, EncodedValue):
+        front, content, back = divide(encoded)
+    else:
+        front, content, back = encoded.front, encoded.pieces, b""
     if not isinstance(before, Stored) or before.kind != kind:
         return _whole(kind, front, Body(content), back, new_part)
     body = Body(content, body_before)

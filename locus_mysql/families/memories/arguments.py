@@ -21,9 +21,6 @@ METADATA_LIMIT_BYTES = 65_536
 #: The number of characters of an item that are searched by word.
 SEARCHED_CHARACTERS = 1_000_000
 
-#: The longest time to live, in seconds: a hundred years.
-TTL_LIMIT_S = 3_155_760_000
-
 
 _TEXT = frozenset({str})
 _CONTAINERS = frozenset({list, dict})
@@ -93,15 +90,6 @@ def check_text(value: object, what: str) -> str:
     except UnicodeEncodeError:
         raise InvalidInput(f"{what} holds a lone surrogate, which UTF-8 cannot hold; remove it.") from None
     return value
-
-
-def microseconds(ttl_s: object) -> int | None:
-    """Return a time to live in microseconds; None for none."""
-    if ttl_s is None:
-        return None
-    if isinstance(ttl_s, bool) or not isinstance(ttl_s, int | float) or not 0 < ttl_s <= TTL_LIMIT_S:
-        raise InvalidInput(f"ttl_s must be a number of seconds above 0 and up to {TTL_LIMIT_S}, not {ttl_s!r:.50}.")
-    return max(1, round(ttl_s * 1_000_000))
 
 
 def searched_text(value: Any) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from ...config import MySQLConfig
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
-from ...runtime.arguments import tenant_of
+from ...runtime.arguments import microseconds, tenant_of
 from ...runtime.exact_json import strings_of
 from .arguments import (
     SEARCHED_CHARACTERS,
@@ -18,7 +18,6 @@ from .arguments import (
     encode_metadata,
     encode_value,
     encoded_key,
-    microseconds,
     path_of,
 )
 from .embedding import WHOLE, EmbeddingOptions, EmbedTexts, Procedure, check_path, digest_of, texts_at

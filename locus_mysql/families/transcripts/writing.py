@@ -15,7 +15,7 @@ from ...errors import InvalidInput, NotFound, VersionConflict
 from ...lru_cache import LRUCache
 from ...records import ledger
 from ...records.framing import Frame
-from ...runtime.arguments import check_each, check_limit, check_type, tenant_of
+from ...runtime.arguments import check_each, check_limit, check_type, microseconds, tenant_of
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json
 from ...runtime.sealing import Sealing
@@ -238,7 +238,7 @@ class WritingOperations:
     def __init__(self, config: MySQLConfig, sql: Dialect) -> None:
         self.config = config
         self.sql = sql
-        self._ttl_us = None if config.ttl_s is None else round(config.ttl_s * 1_000_000)
+        self._ttl_us = microseconds(config.ttl_s)
         self._known: LRUCache[KnownHeader] = LRUCache(HEADERS_BYTES)
         self._last_seqs: LRUCache[int] = LRUCache(HEADERS_BYTES)
         self._sealing = Sealing(config.encryption, sql.schema.family)
@@ -327,13 +327,13 @@ class WritingOperations:
             tuple(writing.RECORD_REVISION(self.sql, plan.key, token=plan.token) for plan in plans),
             outcomes,
             outcome_query=outcomes[0],
-            lock=self._lock(plans),
+            lock=self._group_key(plans),
         )
         if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
 
-    def _lock(self, plans: Sequence[PlannedWrite]) -> tuple[str | bytes, ...]:
+    def _group_key(self, plans: Sequence[PlannedWrite]) -> tuple[str | bytes, ...]:
         """Return the transcript that a write locks; nothing for a write of several, or of many items."""
         if len(plans) > 1 or len(plans[0].items) > SHORT_WRITE:
             return ()

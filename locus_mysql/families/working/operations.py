@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, NotFound, Unavailable
 from ...runtime import arguments
+from ...runtime.arguments import microseconds
 from . import calls, values
 from .records import SessionStats, TaskState
 
@@ -43,7 +44,7 @@ class SessionOperations:
     def __init__(self, session_id: str, tenant: str, ttl_s: float | None, limits: calls.Limits) -> None:
         self.address = calls.Address(arguments.check_tenant(tenant), arguments.check_session_id(session_id))
         self.limits = check_limits(limits)
-        self._ttl_us = values.microseconds(ttl_s, "session_ttl_s")
+        self._ttl_us = microseconds(ttl_s, "session_ttl_s")
         self._known_ttl_us = self._ttl_us
         self._renewed_at = -float("inf")
         # Variables read since the last write, the most recent last. The next write records them if it may evict.
@@ -326,7 +327,7 @@ class SessionOperations:
         Args:
             ttl_s: The new time to live; None: as before.
         """
-        ttl_us = values.microseconds(ttl_s)
+        ttl_us = microseconds(ttl_s)
         touched = yield from self._only("touch", calls.Touch(ttl_us))
         if ttl_us is not None and touched:
             self._known_ttl_us = ttl_us
@@ -391,7 +392,7 @@ class SessionOperations:
 
     def _variable(self, key: str, value: Any, ttl_s: float | None) -> Any:
         text = self._encoded(value, f"The value of {arguments.check_variable(key)!r}")
-        return calls.Variable(key, text, values.microseconds(ttl_s))
+        return calls.Variable(key, text, microseconds(ttl_s))
 
     def _encoded(self, value: Any, what: str) -> bytes:
         return values.encode(value, what, self.limits.value_bytes, self.address.session_id)

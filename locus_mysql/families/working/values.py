@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -15,9 +14,6 @@ from ...runtime.exact_json import check_json, decode_json, encode_json
 from .calls import INT_LEAST, INT_MOST
 
 M = TypeVar("M", bound=BaseModel)
-
-#: The longest time to live, in seconds: a hundred years.
-TTL_LIMIT_S = 3_155_760_000
 
 #: Longer canonical forms are replaced by digests of 32 bytes; no other canonical form has that length.
 CANONICAL_BYTES = 32
@@ -118,20 +114,6 @@ def decode_model(model: type[M], text: bytes) -> M:
         if b"\\ud" not in text.lower():
             raise
     return model.model_validate(decode_json(text))  # lone surrogates are beyond pydantic's own reader
-
-
-def microseconds(seconds: object, what: str = "ttl_s") -> int | None:
-    """A time to live in microseconds; None for none.
-
-    Raises:
-        InvalidInput: It is no number above 0, or more than a hundred years.
-    """
-    if seconds is None:
-        return None
-    wrong = isinstance(seconds, bool) or not isinstance(seconds, int | float)
-    if wrong or not 0 < seconds <= TTL_LIMIT_S:  # type: ignore[operator]  # it is a number by now
-        raise InvalidInput(f"{what} must be a number of seconds above 0 and up to {TTL_LIMIT_S}, not {seconds!r:.50}.")
-    return max(1, math.ceil(seconds * 1_000_000))  # type: ignore[operator]  # likewise
 
 
 def check_step(value: object) -> int:

@@ -13,8 +13,8 @@ from langgraph.store.base import Embeddings, IndexConfig, TTLConfig, ensure_embe
 
 from ...engine.logs import OPTIONS
 from ...errors import ConfigError, InvalidInput
-from ...families.memories.arguments import TTL_LIMIT_S
 from ...families.memories.vectors.coding import Metric
+from ...runtime.arguments import TTL_LIMIT_S
 from ...wording import did_you_mean
 
 #: Options of other stores that have been logged in this process.

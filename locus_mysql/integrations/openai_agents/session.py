@@ -108,7 +108,7 @@ class OpenAIOperations(FrameworkTranscripts):
         return [] if read is None else [cast(TResponseInputItem, item.content) for item in read.items]
 
     def add_items(self, items: list[TResponseInputItem]) -> Operation[None]:
-        """Add items to the end of the current branch, all or none. One round trip.
+        """Add items to the end of the current branch. Up to 10,000 in one round trip, all or none.
 
         Args:
             items: The items. More than 10,000 are stored in several transactions.

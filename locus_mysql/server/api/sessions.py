@@ -16,7 +16,7 @@ from starlette.responses import Response
 from ...families.working.family import WORKING
 from ...families.working.records import TaskState
 from ...families.working.store import SyncWorkingMemory
-from ...families.working.values import TTL_LIMIT_S
+from ...runtime.arguments import TTL_LIMIT_S
 from ..bodies import answer
 from ..problems import not_found
 from ..routing import Endpoints

@@ -18,7 +18,7 @@ from ...errors import LocusMySQLError
 from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
-from ..services import Services, services_of, stores_of, tenant_of
+from ..services import Services, caller_tenant, services_of, stores_of
 from .common import EventsQuery, family_of
 from .rendering import HEADERS
 
@@ -110,13 +110,13 @@ class Live:
         existing = await stores_of(request).awaited_inspector.families()
         if family not in existing:
             raise not_found("thread")
-        mine = self.watches.get(tenant_of(request))
+        mine = self.watches.get(caller_tenant(request))
         if sum(watch.viewers.total() for watch in self.watches.values()) >= VIEWERS or (
             mine is not None and mine.viewers.total() >= VIEWERS // 2
         ):
             raise try_later("busy", "Too many live pages are open. Try again later.", seconds=10)
         key = (family, thread_id)
-        await self._check_exists(services_of(request), tenant_of(request), key)
+        await self._check_exists(services_of(request), caller_tenant(request), key)
         return StreamingResponse(self.stream(request, key, seen), headers=HEADERS, media_type="text/event-stream")
 
     async def _check_exists(self, services: Services, tenant: str, key: ThreadKey) -> None:
@@ -145,7 +145,7 @@ class Live:
             seen: The marker of the state that the viewer has.
         """
         services = services_of(request)
-        tenant = tenant_of(request)
+        tenant = caller_tenant(request)
         watch = self._joined(services, tenant, key)
         away = False
         try:

@@ -392,7 +392,7 @@ SyncCheckpointStore(sys.argv[1]).save("t", {"n": 1})
             program.wait(moments.uniform(0.3, 2))
         program.kill()
         program.communicate(timeout=DEADLINE_S)
-        with SyncCheckpointStore(dsn(folder), read_timeout_s=DEADLINE_S) as store:
+        with SyncCheckpointStore(dsn(folder), read_timeout_s=10, retry_deadline_s=DEADLINE_S) as store:
             store.save("u", {"n": 2})
             assert store.load("u") == {"n": 2}
         stop_server(folder)

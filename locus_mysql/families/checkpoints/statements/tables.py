@@ -22,6 +22,7 @@ INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "stat
 #: The roles of the tables, in the order in which they are created.
 ROLES = ("threads", "checkpoints", "ledger")
 
+
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
 

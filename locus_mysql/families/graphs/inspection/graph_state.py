@@ -25,7 +25,7 @@ from ...inspection.msgpack import (
 from ...inspection.records import CheckpointRow, PendingWrite, StateView, StoredList
 from ..records import ChannelHistory, LoadedWrite
 from ..store import CODEC as SAVER
-from ..values import EncodedValue, Inline, Stored, frame
+from ..values import EncodedValue, Inline, Stored, divide
 
 #: Lists with at least this many items are read in part, if a part is enough.
 LONG = 1_000
@@ -96,9 +96,9 @@ def _stored(value: EncodedValue | str) -> StoredList | None:
     if isinstance(value, str):
         return None
     if value.kind == "json":
-        return StoredList(frame(value).body, 0)
+        return StoredList(divide(value).body, 0)
     count = array_header(value.data)[1] if value.kind == "msgpack" else None
-    return None if count is None else StoredList(frame(value).body, count)
+    return None if count is None else StoredList(divide(value).body, count)
 
 
 def rebuilt(history: ChannelHistory) -> Any:

@@ -26,7 +26,7 @@ from ...inspection.turns import changes_of, hash_prefixes, note_of
 from ..loading import Loading
 from ..payload import StoredThread, checkpoint_identity, unpack
 from ..statements.inspection import OutlineRow
-from ..values import Body, EncodedValue, Framed, Inline, Stored, frame
+from ..values import Body, Divided, EncodedValue, Inline, Stored, divide
 from .graph_state import fingerprint
 
 #: The channel that contains the conversation.
@@ -116,7 +116,7 @@ def mark_of_stored(value: Inline | Stored) -> Mark:
         length, digest = value.length, value.digest
     else:
         encoded = value.value
-        body = Body(frame(encoded).body)
+        body = Body(divide(encoded).body)
         length, digest = body.length, body.digest
     if encoded.kind not in {"json", "msgpack"}:
         return EMPTY
@@ -126,7 +126,7 @@ def mark_of_stored(value: Inline | Stored) -> Mark:
 
 def log_of(encoded: EncodedValue) -> HashedLog:
     """Return the items of a list as stored, to be compared with marks."""
-    return HashedLog(Log("", 0, frame(encoded).body, 0))
+    return HashedLog(Log("", 0, divide(encoded).body, 0))
 
 
 def turns_of(outlines: Sequence[Outline], lists: Sequence[EncodedValue]) -> list[Turn]:
@@ -197,9 +197,9 @@ def _turn(outline: Outline, mark: Mark, conversations: Sequence[_Conversation]) 
 
 
 def _conversation(encoded: EncodedValue) -> _Conversation:
-    framed = frame(encoded)
+    divided = divide(encoded)
     try:
-        ends, used = _in_json(framed) if encoded.kind == "json" else _in_msgpack(framed)
+        ends, used = _in_json(divided) if encoded.kind == "json" else _in_msgpack(divided)
     except (Unreadable, ValueError, RecursionError):
         ends, used = [], {}
     counted = accumulate((used.get(index) for index in range(len(ends))), _sum)
@@ -210,10 +210,10 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one + (other or 0)
 
 
-def _in_msgpack(framed: Framed) -> tuple[list[int], dict[int, int]]:
+def _in_msgpack(divided: Divided) -> tuple[list[int], dict[int, int]]:
     """Return the ends of the items, and the tokens of the items that report them."""
-    body = framed.body
-    count = array_header(framed.front)[1] or 0
+    body = divided.body
+    count = array_header(divided.front)[1] or 0
     _, *ends = item_ends(body, 0, count)
     used: dict[int, int] = {}
     for match in _USAGE.finditer(body):
@@ -224,8 +224,8 @@ def _in_msgpack(framed: Framed) -> tuple[list[int], dict[int, int]]:
     return ends, used
 
 
-def _in_json(framed: Framed) -> tuple[list[int], dict[int, int]]:
-    text = framed.body.decode()
+def _in_json(divided: Divided) -> tuple[list[int], dict[int, int]]:
+    text = divided.body.decode()
     ends: list[int] = []
     used: dict[int, int] = {}
     offset, size_bytes = 1, 1
