@@ -23,13 +23,11 @@ from ..config import (
     check_dsn,
     refuse_unused,
 )
-from ..drivers.borrowed import Borrowed
 from ..drivers.interface import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.logs import Counters, PoolState
 from ..engine.loops import settled
-from ..engine.transaction import TransactionExecution
 from ..errors import ConfigError
 from ..lru_cache import LRUCache
 from .telemetry import Telemetry
@@ -326,6 +324,9 @@ class Transaction(Database):
     in_transaction = True
 
     def __init__(self, database: Database, connection: object) -> None:
+        from ..drivers.borrowed import Borrowed  # most programs lend no connection
+        from ..engine.transaction import TransactionExecution
+
         self.config, self.counters, self.telemetry = database.config, Counters(), database.telemetry
         self._database = database
         self.states, self._caches = LRUCache(0), {}
