@@ -334,7 +334,7 @@ class Transaction(Database):
         self._execution = TransactionExecution(self.config, self.counters, self._borrowed, self.empty_caches)
 
     def registry(self, key: Hashable, make: Callable[[], C]) -> C:
-        """See `Database.registry`."""
+        """Return an object with what calls of this process hold now; like `cache`, but transactions share it too."""
         return self._database.registry(key, make)
 
     def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
