@@ -24,7 +24,7 @@ from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.integrations.langgraph import MySQLSaver
 from locus_mysql.memory import Put
 
-from .cli.test_main import dsn_of
+from .commands import dsn_of
 from .conftest import MakeConfig
 from .engines import ENGINE
 from .families.test_migrating import UpgradedToys, check

@@ -29,7 +29,7 @@ from locus_mysql.families.migrating import migrate
 from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.records import ledger as ledgers
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .toys import TOYS, ToyFamily, table_names
 
