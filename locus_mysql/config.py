@@ -274,6 +274,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
     def from_env(cls, environment: Mapping[str, str] | None = None, **options: Any) -> MySQLConfig:
         """Return the configuration in ``LOCUS_MYSQL_DSN`` and ``LOCUS_MYSQL_<OPTION>``; keywords win over it.
 
+        With ``dsn`` as a keyword, nothing is taken from ``LOCUS_MYSQL_DSN``.
+
         Other variables are left alone, as some with this prefix are not options. One that resembles an option is
         logged, without its value.
 
@@ -294,6 +296,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
                 _LOGGER.warning("The variable %s is ignored: it is no option.%s", name[:100], advice)
         if not options:
             return cls(**found)
+        if "dsn" in options:  # its password and tenant are those of another server
+            found.pop("dsn", None)
         from_environment = _given(_Part(**found))
         from_keywords = _given(_Part(**options))
         if from_keywords.keys() & _ADDRESS:

@@ -21,6 +21,7 @@ from ..families.memories.store import AsyncMemories, SyncMemories, count_items, 
 from ..families.migrating import asked, exists, migrating
 from ..families.reencryption import Reencrypted, reencrypt
 from ..families.registry import families
+from ..runtime.arguments import tenant_of
 from ..runtime.database import Database
 from ..transfer.engine import TransferReport
 from ..wording import counted
@@ -165,7 +166,7 @@ def embed_items(arguments: argparse.Namespace) -> int:
 async def _embed(found: Any, arguments: argparse.Namespace) -> TransferReport:
     store = _memories_of(found, arguments.store)
     operations = store._operations
-    tenant, dry_run = arguments.tenant or operations.config.tenant, arguments.dry_run
+    tenant, dry_run = arguments.tenant or tenant_of(operations.config), arguments.dry_run
     report, after = TransferReport("item", "embedded", dry_run=dry_run), None
     try:
         total = await count_items(store, arguments.namespace, tenant=tenant)

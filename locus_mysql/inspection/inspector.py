@@ -42,7 +42,7 @@ from ..families.memories.vectors.coding import Metric
 from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
 from ..records.maintenance import Counts
-from ..runtime.arguments import check_thread_id
+from ..runtime.arguments import check_thread_id, tenant_of
 from ..runtime.database import Where, share
 from ..runtime.sealing import fetching_keys
 from .differences import difference
@@ -287,7 +287,7 @@ class Inspector:
             SchemaMismatch: The family has no tables.
         """
         found = find_family(family)
-        stored = found.maintenance(self.config).stored(self.config.tenant)
+        stored = found.maintenance(self.config).stored(tenant_of(self.config))
         return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:

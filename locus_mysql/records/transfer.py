@@ -10,7 +10,7 @@ from ..config import MySQLConfig
 from ..engine.operation import Batch, Operation
 from ..engine.retry import Backoff
 from ..errors import CorruptCheckpoint, InvalidInput, ThreadExists, UsageError, VersionConflict
-from ..runtime.arguments import check_text
+from ..runtime.arguments import check_text, tenant_of
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys, refuse_clear_tables
 from ..runtime.server_rows import as_sql_time
@@ -105,7 +105,7 @@ class RowSource(UnitSource[RowPage]):
         )
         chosen = {name: value for name, value in self._selection._asdict().items() if value not in (None, "*", ())}
         #: What the first line of a file says.
-        self.head = {"family": schema.family, "layout": schema.layout_version, "tenant": config.tenant} | chosen
+        self.head = {"family": schema.family, "layout": schema.layout_version, "tenant": tenant_of(config)} | chosen
         if tables[0].scope:
             self.head["scope"] = list(tables[0].scope)
 
@@ -113,7 +113,9 @@ class RowSource(UnitSource[RowPage]):
         """Check that the tables exist; return the number of rows."""
 
         def counting() -> Operation[int]:
-            counts = [one for moving in self.moving for one in moving.sql.count(self._config.tenant, self._selection)]
+            counts = [
+                one for moving in self.moving for one in moving.sql.count(tenant_of(self._config), self._selection)
+            ]
             results = yield Batch(tuple(counts), atomic=False)
             return sum(int(str(result.rows[0][0])) for result in results)
 

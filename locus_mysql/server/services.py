@@ -22,6 +22,7 @@ from ..families.working.store import SyncWorkingMemory
 from ..inspection.inspector import Inspector
 from ..integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from ..options import classes_that_use
+from ..runtime.arguments import tenant_of
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys
 from .problems import Problem
@@ -68,7 +69,7 @@ class Services:
         self.agents.attach(database)
         #: By tenant. Their number is limited by the number of tokens.
         self._of_tenants: dict[str, TenantStores] = {}
-        _ = self.of(config.tenant).inspector  # imports the families' modules
+        _ = self.of(tenant_of(config)).inspector  # imports the families' modules
 
     def tables_exist(self, family: Family) -> bool:
         """Return whether the tables of a family exist; if not, the first write creates them.

@@ -37,7 +37,7 @@ FOREIGN = {
         framework: {"integrations"}
         for framework in (
             *("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents"),
-            "pydantic_ai",
+            *("pydantic_ai", "key_value", "crewai"),
         )
     },
 }

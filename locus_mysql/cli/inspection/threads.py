@@ -200,7 +200,7 @@ def _show_hit(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) ->
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``stats``."""
-    add_limit(parser, 10, " number of large threads to list")
+    add_limit(parser, 10, " of large threads to list")
     parser.add_argument("--all-tenants", action="store_true", help="only the numbers of all tenants together")
     add_inspection(parser, all_families=True)
 

@@ -29,7 +29,6 @@ from .coding.delta import Delta
 from .records import (
     CheckpointInfo,
     DiskUsage,
-    Health,
     HistoryEntry,
     SearchHit,
     checkpoint_info,
@@ -248,13 +247,6 @@ class Queries:
             search_bytes=text,
             metadata_bytes=metadata,
             total_bytes=payload + text + metadata,
-        )
-
-    def health_check(self) -> Operation[Health]:
-        """Ask the server for its version, its time, and whether it accepts writes. One round trip."""
-        (server,) = yield from fetch(queries.HEALTH(self._sql))
-        return Health(
-            ok=True, server_version=server.version, read_only=bool(server.read_only), server_time=aware(server.time)
         )
 
     def _check_pair(self, key: object, value: Any, limit: object) -> tuple[int, str]:

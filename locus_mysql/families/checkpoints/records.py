@@ -286,15 +286,6 @@ class DiskUsage(TypedDict):
     total_bytes: int
 
 
-class Health(TypedDict):
-    """The result of a health check."""
-
-    ok: bool
-    server_version: str
-    read_only: bool
-    server_time: datetime
-
-
 class Described(Named, Protocol):
     """A checkpoint's row, read without its state."""
 

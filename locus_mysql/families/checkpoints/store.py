@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...runtime.arguments import check_thread_id, tenant_of
-from ...runtime.database import Database, Where, share
+from ...runtime.database import Database, Health, Where, ask_health, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import awaited_method, blocking_method
 from .coding.codec import encode
@@ -22,7 +22,6 @@ from .records import (
     CheckpointInfo,
     DiskUsage,
     EncodedCheckpoint,
-    Health,
     HistoryEntry,
     NewCheckpoint,
     SearchHit,
@@ -231,7 +230,7 @@ class StoreOperations:
 
     def health_check(self) -> Operation[Health]:
         """Ask the server for its version and time."""
-        return (yield from self.checkpoints.queries.health_check())
+        return (yield from ask_health())
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove checkpoints older than this many days; returns their number.

@@ -26,7 +26,7 @@ from ...records.owner_reader import OwnerReader
 from ...records.row_statements import after_row
 from ...records.tables import Row, Tables, path_of_key
 from ...records.transfer import copy_owner
-from ...runtime.arguments import check_limit, check_text
+from ...runtime.arguments import check_limit, check_text, tenant_of
 from ...runtime.server_rows import aware
 from .item_records import EXAMINED, CreatedRow, Growth, ThreadMarker, growth_of
 from .msgpack import DAMAGED, describe_bytes, finite
@@ -160,7 +160,7 @@ class OwnerThreads:
         self.family = tables.schema.family
         self.naming = Naming(tables)
         self._moving = Moving(tables, config)
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._parser = config.search_parser
         owner = tables.owner
         self._written = owner.stamp or owner.recent or owner.updated

@@ -12,7 +12,7 @@ from ...config import MySQLConfig
 from ...dialect.sql import Select
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
-from ...runtime.arguments import check_limit
+from ...runtime.arguments import check_limit, tenant_of
 from ...runtime.server_rows import aware
 from ..inspection.item_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
@@ -144,7 +144,7 @@ class Memories:
     ) -> None:
         # Only a search needs the full-text index.
         self.schema = MemoryDialect(config.table_prefix, search=False).schema
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._sealed = SealedItems(config)
         self._embeds = embed is not None
         # A search of an inspecting store writes nothing: other stores move waiting texts into the index.

@@ -18,7 +18,7 @@ from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...records.moving import Moving
 from ...records.transfer import copy_owner
-from ...runtime.arguments import check_limit, check_text
+from ...runtime.arguments import check_limit, check_text, tenant_of
 from ...runtime.sealing import Sealing
 from ..inspection.conversation import messages_of
 from ..inspection.msgpack import DAMAGED, finite
@@ -267,7 +267,7 @@ class CopyingOperations:
     def __init__(self, config: MySQLConfig) -> None:
         self._operations = TranscriptOperations(config)
         self._moving = Moving(tables(config.table_prefix), config)
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
 
     def copy(self, key: TranscriptKey, new: TranscriptKey) -> Operation[bool]:
         """Copy a transcript, without those of its parts; return False if it does not exist.

@@ -11,7 +11,7 @@ from ...config import MySQLConfig
 from ...dialect.statement import like
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, EncryptionError
-from ...runtime.arguments import check_limit, check_session_id, check_text
+from ...runtime.arguments import check_limit, check_session_id, check_text, tenant_of
 from ...runtime.sealing import Sealing
 from ...runtime.server_rows import aware
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite
@@ -41,7 +41,7 @@ class Sessions:
     def __init__(self, config: MySQLConfig) -> None:
         self._sql = working_dialect(config.table_prefix)
         self.schema = self._sql.schema
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._sealing = Sealing(config.encryption, self.schema.family)
 
     def sessions(

@@ -21,7 +21,7 @@ from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.matrix import check_cache_bytes
 from ...lru_cache import CachePart, LRUCache
 from ...records import ledger
-from ...runtime.arguments import check_text
+from ...runtime.arguments import check_text, tenant_of
 from ...runtime.database import Database
 from ...runtime.server_rows import decodes_rows
 from . import statements
@@ -55,7 +55,7 @@ class MemuStore:
 
     def __init__(self, config: MySQLConfig, user_model: type[BaseModel], vector_cache_bytes: int = 0) -> None:
         self.config = config
-        self.tenant = config.tenant
+        self.tenant = tenant_of(config)
         self.scope = Scope(user_model)
         self.sql = memu_dialect(config.table_prefix, self.scope.columns)
         self.records = {role: Records(self.sql, role, self.tenant) for role in CORE}

@@ -105,8 +105,9 @@ def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixtur
     assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
     assert cli.main(["schema", "--family", "memu", "--scope", "url"]) == 1
     assert "Scope fields conflict" in capsys.readouterr().err
-    assert cli.main(["grants", "--family", "memu", "--database", "app"]) == 0
-    assert "ON `app`.`memu_ledger` TO" in capsys.readouterr().out
+    assert cli.main(["grants", "--family", "dicts", "--family", "memu", "--database", "app"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"ON `app`.`{table}` TO" in printed for table in ("locus_store_threads", "memu_ledger"))
     assert cli.main(["grants", "--family", "memu", "--database", "app", "--create"]) == 0
     assert "CREATE, REFERENCES ON" in capsys.readouterr().out
 

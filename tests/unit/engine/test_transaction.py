@@ -47,6 +47,12 @@ class Scripted:
     def drop(self) -> None:
         self.dropped = True
 
+    def has_ended(self) -> bool:
+        return False
+
+    def can_commit(self) -> bool:
+        return True
+
     def _answer(self, text: str) -> Result:
         self.sent.append(text.split()[0])
         if self._errors and text.startswith(self._errors[0][0]):

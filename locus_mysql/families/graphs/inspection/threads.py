@@ -20,7 +20,7 @@ from ....dialect.statement import like
 from ....dialect.words import patterns_of
 from ....engine.operation import Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
-from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata, tenant_of
 from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
@@ -418,7 +418,7 @@ class GraphChanges(OwnerChanges):
 
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(tables(config.table_prefix), config)
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._operations = GraphOperations(config)
         self._removing = self._operations.removing
 
