@@ -94,16 +94,6 @@ async def test_a_copy_has_all_checkpoints_and_never_takes_the_place_of_a_thread(
     assert (onto_itself.status_code, code(onto_itself)) == (400, "invalid_input")
 
 
-@pytest.mark.kept_tables
-async def test_words_are_found_in_the_messages_that_contain_them(client: httpx.AsyncClient) -> None:
-    await save(client, "t", "one", "the weather in Bonn")
-    await save(client, "u", "one", "a train to Berlin")
-    (hit,) = (await client.get("/search", params={"q": "Bonn"})).json()["hits"]
-    assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "one")
-    assert "Bonn" in hit["snippet"]
-    assert (await client.get("/search", params={"q": "nowhere"})).json() == {"hits": []}
-
-
 async def test_checkpoints_are_found_by_metadata_with_json_or_plain_text_as_value(client: httpx.AsyncClient) -> None:
     await save(client, "number", "c", "a", metadata={"n": 5})
     await save(client, "text", "c", "a", metadata={"n": "5"})
