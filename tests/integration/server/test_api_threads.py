@@ -36,20 +36,6 @@ def code(answer: httpx.Response) -> str:
     return found
 
 
-async def test_a_list_of_threads_keeps_to_a_glob_in_which_only_two_characters_are_special(
-    client: httpx.AsyncClient,
-) -> None:
-    for thread_id in ("user/1", "user/22", "user%1", "other"):
-        await save(client, thread_id, "c", "hello")
-    for pattern, wanted in {
-        "user/*": {"user/1", "user/22"},
-        "user?1": {"user/1", "user%1"},
-        "user%*": {"user%1"},
-    }.items():
-        page = (await client.get("/threads", params={"pattern": pattern})).json()
-        assert {thread["thread_id"] for thread in page["threads"]} == wanted
-
-
 async def test_a_thread_is_described_with_its_size_metadata_and_times(client: httpx.AsyncClient) -> None:
     await save(client, "t", "one", "hello")
     await save(client, "t", "two", "hello", "again", metadata={"user": "ada"})
