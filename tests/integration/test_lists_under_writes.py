@@ -18,8 +18,8 @@ from locus_mysql import (
 )
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
-from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.families.memories.statements.filters import compile_filter
+from locus_mysql.families.memories.statements.tables import Range
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.sql import SQL, Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Batch, Operation, fetch
 from ...families.family import Maintains
 from ...records import ledger

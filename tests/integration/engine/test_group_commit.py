@@ -16,9 +16,9 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.group_commit import MAX_WRITES
+from locus_mysql.engine.logs import Counters
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.errors import PoolTimeout
 

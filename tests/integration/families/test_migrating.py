@@ -22,8 +22,7 @@ import pytest
 from locus_mysql import Database, MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect import Schema
-from locus_mysql.dialect.schema import Table
-from locus_mysql.dialect.upgrades import Step, Upgrade, add_column, add_index, backfill
+from locus_mysql.dialect.schema import Step, Table, Upgrade, add_column, add_index, backfill
 from locus_mysql.engine.bootstrap import describe, ensure_schema
 from locus_mysql.errors import NewerLayout, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable
 from locus_mysql.families.migrating import migrate

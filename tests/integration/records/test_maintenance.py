@@ -214,6 +214,9 @@ def test_tenants_are_listed_with_rows_bytes_and_last_write(
     assert (together["tenants"], together["rows"]) == (2, found[0]["rows"] + found[1]["rows"])
     shown = succeed("tenants", "--family", family, "--after", "acme", "-n", "1")
     assert shown.startswith(f"default: {family}, {found[1]['rows']} rows, about ")
+    first = json.loads(succeed("tenants", "--family", family, "-n", "1", "--json"))
+    assert first == {"tenants": found[:1], "cursor": "acme"}
+    assert json.loads(succeed("tenants", "--after", "acme", "-n", "1", "--json"))["cursor"] is None
 
 
 def test_vacuum_of_all_tenants_is_completed_after_it_was_killed(
@@ -284,7 +287,12 @@ def test_a_tenant_is_forgotten_whole_after_a_kill_too_and_no_other(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_owners_are_forgotten_by_their_names_and_no_others(
-    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql, tmp_path: Path
+    family: str,
+    config: MySQLConfig,
+    succeed: Succeed,
+    run_sql: RunSql,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     fill(config, family, "default", "two")
     others = rows(run_sql, config, family, "default")
@@ -294,7 +302,10 @@ def test_owners_are_forgotten_by_their_names_and_no_others(
     receipt = json.loads(succeed("forget", "--owners", str(mapping), "--yes"))
     assert receipt["families"][family]["owners"] > 0
     assert rows(run_sql, config, family, "default") == others
-    assert json.loads(succeed("forget", "--owner", "*one*", "--yes"))["families"][family]["owners"] == 0
+    assert main(["forget", "--owner", "*one*", "--owner", "*none*", "--yes"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["families"][family]["owners"] == 0
+    assert printed.err == "Nothing is stored of tenant 'default', under such names.\n"
 
 
 async def test_code_forgets_too_and_empties_the_caches(config: MySQLConfig) -> None:

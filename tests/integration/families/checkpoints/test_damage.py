@@ -10,9 +10,8 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.queries import HISTORY
-from locus_mysql.families.checkpoints.statements.tables import ThreadKey
+from locus_mysql.families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
 
 from ...rows_read import RowsRead
 from .conftest import Make, RunSQL

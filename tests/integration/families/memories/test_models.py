@@ -10,8 +10,8 @@ import pytest
 
 from locus_mysql import Encryption, SyncMemoryStore
 from locus_mysql.cli.main import main
-from locus_mysql.families.memories.base import embed_page
 from locus_mysql.families.memories.family import MEMORIES
+from locus_mysql.families.memories.store import embed_page
 from locus_mysql.memory import Put
 
 from ....either_side import AnyStore

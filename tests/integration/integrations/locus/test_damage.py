@@ -15,9 +15,8 @@ from locus.memory.retention import MESSAGE_TIME_KEY
 
 from locus_mysql import CheckpointStore, MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import encode_delta, seal_payload
-from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.runtime.sealing import Sealing
 
 from ...conftest import MakeConfig, Opening

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.families.graphs.values import Body, EncodedValue, frame
+from locus_mysql.families.graphs.values import Body, EncodedValue, divide
 
 
 @pytest.mark.parametrize("length", [0, 1, 14, 15, 16, 255, 256, 65_534, 65_535, 65_536])
 def test_a_list_in_msgpack_that_grew_begins_with_the_one_before_whatever_header_it_takes(length: int) -> None:
-    before = frame(EncodedValue("msgpack", ormsgpack.packb([7] * length)))
-    after = frame(EncodedValue("msgpack", ormsgpack.packb([7] * (length + 1))))
+    before = divide(EncodedValue("msgpack", ormsgpack.packb([7] * length)))
+    after = divide(EncodedValue("msgpack", ormsgpack.packb([7] * (length + 1))))
     assert after.body == before.body + b"\x07"
 
 
@@ -28,23 +28,23 @@ def test_texts_bytes_and_dicts_in_msgpack_that_grew_begin_with_those_before(leng
         (b"x" * length, b"x" * (length + 1)),
         ({str(i): i for i in range(length)}, {str(i): i for i in range(length + 1)}),
     ):
-        before, after = (frame(EncodedValue("msgpack", ormsgpack.packb(value))) for value in (small, large))
+        before, after = (divide(EncodedValue("msgpack", ormsgpack.packb(value))) for value in (small, large))
         assert after.body.startswith(before.body)
 
 
 @pytest.mark.parametrize(("small", "large"), [([1], [1, 2]), ({"a": 1}, {"a": 1, "b": 2}), ("a", "ab"), ([1], [12])])
 def test_json_that_grew_begins_with_the_one_before(small: object, large: object) -> None:
-    before, after = (frame(EncodedValue("json", json.dumps(value).encode())) for value in (small, large))
+    before, after = (divide(EncodedValue("json", json.dumps(value).encode())) for value in (small, large))
     assert after.body.startswith(before.body)
 
 
 @given(st.sampled_from(["msgpack", "json", "msgpack+aes", "null", "bytes", "other"]), st.binary(max_size=50))
 def test_the_pieces_of_any_bytes_join_to_the_value(kind: str, data: bytes) -> None:
-    assert b"".join(frame(EncodedValue(kind, data))) == data
+    assert b"".join(divide(EncodedValue(kind, data))) == data
 
 
 def test_encrypted_bytes_are_taken_as_they_are() -> None:
-    assert frame(EncodedValue("msgpack+aes", b"\x91\x01")).front == b""
+    assert divide(EncodedValue("msgpack+aes", b"\x91\x01")).front == b""
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=20))

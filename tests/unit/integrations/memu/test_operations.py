@@ -9,12 +9,12 @@ from pydantic import BaseModel
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.sql import SQL
-from locus_mysql.dialect.template import Text
+from locus_mysql.dialect.statement import Text
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Operation, Outdated
 from locus_mysql.errors import NotFound
 from locus_mysql.integrations.memu import statements
-from locus_mysql.integrations.memu.items import ItemOperations, RelationOperations
+from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import content_hash
 
@@ -63,20 +63,6 @@ def test_a_hash_that_another_item_has_stays_in_the_extra_only(store: MemuStore) 
     assert second.statements[0].params[:2] == (None, '$."content_hash"')
     with pytest.raises(NotFound):
         updating.throw(Outdated("no row"))
-
-
-def test_tokens_are_forgotten_now_and_then(store: MemuStore) -> None:
-    forgetting = []
-    for _ in range(64):
-        deleting = Driven(RelationOperations(store).unlink_item_category("i", "c"))
-        next(deleting)
-        try:
-            forgetting.append(deleting.send([Result()] * 2).statements[0].sql)
-        except StopIteration:
-            continue
-        with pytest.raises(StopIteration):
-            deleting.send([Result((), 3)])
-    assert [sql.split(" WHERE")[0] for sql in forgetting] == ["DELETE FROM `memu_ledger`"]
 
 
 def test_the_tests_of_all_statements_make_each_declared_one() -> None:

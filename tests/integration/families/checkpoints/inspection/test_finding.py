@@ -12,8 +12,8 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import InvalidInput
+from locus_mysql.families.checkpoints.inspection import lists
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
-from locus_mysql.families.checkpoints.inspection import thread_steps
 from locus_mysql.families.checkpoints.statements import queries
 from locus_mysql.inspection import Inspector
 
@@ -86,7 +86,7 @@ async def test_tables_without_a_full_text_index_cannot_be_searched(make_config: 
 async def test_checkpoints_are_found_by_metadata_newest_first(
     store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch, sql: RunSQL, bound: int
 ) -> None:
-    monkeypatch.setattr(thread_steps, "CANDIDATES", bound)
+    monkeypatch.setattr(lists, "CANDIDATES", bound)
     for number in range(12):
         await store.save(f"t{number % 4}", {"n": number}, f"c{number}", {"kind": "all", "number": number})
     found = await inspector.by_metadata("kind", "all", family="dicts", limit=5)
