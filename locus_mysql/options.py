@@ -332,9 +332,10 @@ class StoreOptions(BaseModel):
         frozen=True, extra="forbid", hide_input_in_errors=True, strict=False, arbitrary_types_allowed=True
     )
 
-    tenant: Annotated[str, Field(min_length=1, max_length=128)] = _option(
+    tenant: Annotated[str, Field(min_length=1, max_length=128)] | None = _option(
         "default",
-        "Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.",
+        "Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's. With `None`, a call "
+        "outside of a [`tenant_scope`](tenants.md) raises `TenantUnknown`.",
     )
     table_prefix: str = _option(
         "locus_", "Put before the names of the tables; at most 40 letters, digits and underscores."
@@ -410,8 +411,8 @@ class StoreOptions(BaseModel):
 
     @field_validator("tenant")
     @classmethod
-    def _check_tenant(cls, value: str) -> str:
-        return _printable(value)
+    def _check_tenant(cls, value: str | None) -> str | None:
+        return value if value is None else _printable(value)
 
 
 def classes_that_use(option: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import IO, Any, Never
 from ..encryption import Encryption
 from ..errors import InvalidInput, SetupError
 from ..extras import install_command
-from ..suggestions import did_you_mean
+from ..wording import did_you_mean
 
 OK, FAILED, WRONG = 0, 1, 2
 

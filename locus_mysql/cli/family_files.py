@@ -19,8 +19,7 @@ from ..records.files import FORMAT, FileSource, FileTarget
 from ..records.transfer import RowSource, RowTarget
 from ..runtime.database import Database
 from ..transfer.engine import TransferReport, transfer
-from ..transfer.jsonl import Head, limited_lines
-from ..transfer.part_file import PartFile
+from ..transfer.files import Head, PartFile, limited_lines
 from .arguments import (
     FAILED,
     OK,

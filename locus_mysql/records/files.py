@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 from ..errors import InvalidInput, UsageError
 from ..runtime.arguments import check_text
-from ..runtime.counting import counted
 from ..transfer.engine import TransferReport, UnitSource, UnitTarget
-from ..transfer.jsonl import End, Head, checksummed, content_of, end_line, limited_lines
-from ..transfer.part_file import PartFile
+from ..transfer.files import End, Head, PartFile, checksummed, content_of, end_line, limited_lines
+from ..wording import counted
 from .moving import Moving, OwnerRecord, Page, PartRecord, Position, Record, Restart
 from .transfer import Place, RowPage, RowSource, RowTarget
 

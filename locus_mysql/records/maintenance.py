@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..dialect import Query, Statement
 from ..dialect.sql import SQL
-from ..dialect.template import like
+from ..dialect.statement import like
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ..engine.retry import Backoff
 from ..runtime.arguments import check_days
-from ..runtime.counting import counted
+from ..wording import counted
 from . import ledger
 from .maintenance_statements import (
     COUNT_EXPIRED,

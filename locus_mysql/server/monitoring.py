@@ -21,7 +21,6 @@ from ..dialect.schema import TableSize, table_sizes
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.operation import Batch, Operation, fetch
 from ..errors import LocusMySQLError, PrivilegeMissing, SetupError
-from ..families.checkpoints.store import StoreOperations
 from ..families.registry import families
 from ..runtime.database import Database, Stats
 from .bodies import answer
@@ -125,10 +124,9 @@ class HealthProbe:
             raise self._problem
 
     async def _ask(self) -> Problem | None:
-        asking = StoreOperations(self.database.config)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                found = await self.database.asynchronous.run(asking.health_check())
+                found = await self.database.health_check()
                 if time.monotonic() >= self._tables_asked_at + TABLES_KEPT_S:
                     await self._check_tables()
                     self._tables_asked_at = time.monotonic()

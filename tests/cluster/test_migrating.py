@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.dialect.upgrades import Step
+from locus_mysql.dialect.schema import Step
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.migrating import migrate
 from locus_mysql.families.registry import register_family, unregister_family

@@ -17,8 +17,7 @@ from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, TurnLost
 from ...records.ledger import FIND, RECORD
 from .statements import threads
-from .statements.dialect import CheckpointDialect
-from .statements.tables import ThreadKey
+from .statements.tables import CheckpointDialect, ThreadKey
 from .statements.threads import Holder
 
 #: Limits of a turn's arguments, in seconds.

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ...engine.logs import TURNS, loggable
 from ...engine.loops import settled
@@ -16,8 +16,10 @@ from ...errors import ConfigError, LocusMySQLError, ThreadBusy
 from ...runtime.database import Database
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
 from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
-from .operations import CheckpointOperations
 from .statements.tables import ThreadKey
+
+if TYPE_CHECKING:
+    from .store import CheckpointOperations
 
 #: A waiting caller polls the server after a pause that grows from the first to the longest, in seconds.
 FIRST_PAUSE_S = 0.05

@@ -1,4 +1,4 @@
-"""Every operation of the family, `GraphOperations`; and the base of the public classes, which find a call's tenant."""
+"""Every operation of the family, `GraphOperations`, and `copy_thread`; the base of public classes finds a tenant."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Operation, fetch
+from ...errors import InvalidInput
+from ...records import transfer
 from ...records.maintenance import Maintenance
+from ...records.moving import Moving
 from ...runtime.arguments import Tenancy, tenant_scope
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from ...runtime.stores import AsyncStore, SyncStore
-from .base_cache import BaseCache
-from .loading import Loading
+from .family import tables
+from .loading import BaseCache, Loading
 from .removing import Removing
 from .saving import Saving
 from .statements import threads
 from .statements.tables import ThreadKey, graph_dialect
 from .statements.threads import ThreadPosition
-from .tables import tables
 
 
 class GraphOperations:
@@ -127,3 +129,23 @@ class AsyncGraphs(Tenanted[Ops], AsyncStore[Ops]):
 
 class SyncGraphs(Tenanted[Ops], SyncStore[Ops]):
     """Base of classes whose methods block. Safe to share between threads."""
+
+
+def copy_thread(operations: GraphOperations, tenant: str, source: str, destination: str) -> Operation[bool]:
+    """Copy a thread with all its checkpoints and writes; False if there is none.
+
+    One round trip, on the server. With encryption several, as each row is bound to its thread; the copy is visible when
+    it is complete.
+
+    Raises:
+        ThreadExists: The destination has checkpoints. Nothing was changed.
+        CorruptCheckpoint: With encryption: a row is damaged. Nothing was changed.
+        VersionConflict: With encryption: the thread was changed whenever it was read. Nothing was changed.
+    """
+    if operations.config.encryption is None:
+        return (yield from operations.removing.copy_thread(tenant, source, destination))
+    if source == destination:
+        raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+    config = operations.config.model_copy(update={"tenant": tenant})
+    rows = Moving(tables(config.table_prefix), config)
+    return (yield from transfer.copy_thread(rows, source, destination, config.ttl_s))

@@ -26,7 +26,7 @@ class MemoryFamily(DeclaredFamily):
 
     def declaration(self, config: MySQLConfig) -> Tables:
         """See `DeclaredFamily.declaration`."""
-        from .tables import tables_of
+        from .tables import tables_of  # which imports NumPy
 
         return tables_of(config)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.dialect import Dialect
+from ...dialect.sql import Dialect
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict

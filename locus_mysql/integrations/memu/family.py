@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.sql import SQL, Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Batch, Operation, fetch
 from ...families.family import Maintains
 from ...records import ledger
@@ -213,7 +213,7 @@ class MemuMaintenance:
         core = [*CORE["resources"]]
         found = yield from fetch(FIELDS(self._sql, name=self._sql.names["resources"], core=core))
         fields = "".join(f"r.`{row.name}`, " for row in found if row.name.isidentifier())
-        kinds = [*CORE]
+        kinds = [*CORE][::-1]  # Relations come first: the server would remove them uncounted with their items.
         for role in kinds if after is None else kinds[kinds.index(after["role"]) :]:
             last = after["id"] if after is not None and after["role"] == role else ""
             pieces = {**_of(role), "fields": fields, "kind": f"'{role}'"}

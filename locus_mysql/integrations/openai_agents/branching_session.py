@@ -19,9 +19,8 @@ from ...engine.retry import Backoff
 from ...errors import LocusMySQLError
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
 from ...runtime.stores import awaited_method
-from .branches import MAIN, Branches, Pointer
+from .branches import MAIN, Branches, Pointer, by_turns, is_user, tools_in, turns_in, with_turns
 from .session import CHANGED, KIND, BranchRead, OpenAIOperations, OpenAISession
-from .turns import by_turns, is_user, tools_in, turns_in, with_turns
 
 #: The part of a session's transcript that stores its usage.
 USAGE = "usage"

@@ -25,7 +25,7 @@ from ...engine.retry import next_page
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
 from ...families.checkpoints.coding.codec import EncodedState, encode
 from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.statements.queries import LIST_IDS
 from ...families.checkpoints.statements.tables import ThreadKey
 from ...families.checkpoints.store import StoreOperations

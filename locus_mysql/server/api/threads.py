@@ -153,7 +153,7 @@ def save(request: Request) -> Response:
     new: NewCheckpoint = request.state.body
     thread_id = request.path_params["thread_id"]
     if new.thread_id is not None and new.thread_id != thread_id:
-        raise Problem(400, "thread_mismatch", "The path and the body name different threads. Nothing was saved.")
+        raise Problem("thread_mismatch", "The path and the body name different threads. Nothing was saved.")
     if new.checkpoint_id in {".", ".."}:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, because no path can contain it.")
     threads = stores_of(request).threads

@@ -18,7 +18,7 @@ from locus_mysql.errors import InvalidInput
 from locus_mysql.integrations.google_adk.memories import AdkMemoryService
 from locus_mysql.memory import HashingEmbedder, Put
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .conftest import RunSQL, keys
 

@@ -34,7 +34,7 @@ from locus_mysql.engine import embedded, embedded_keeper
 from locus_mysql.errors import SetupError, Unavailable
 
 from ...waiting import DEADLINE_S, until
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import EVERY_SIDE, MakeConfig
 from ..contract.samples import SAMPLES
 from .every_store import every_store

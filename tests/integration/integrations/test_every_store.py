@@ -4,7 +4,8 @@ deleted and expires. Their own suites and contracts are in the folders beside th
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -27,7 +28,7 @@ from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsSt
 from locus_mysql.transcripts import TranscriptStore
 
 from ...either_side import AnyStore
-from ..conftest import EVERY_ASYNC, EVERY_SYNC, MakeConfig
+from ..conftest import EVERY_ASYNC, EVERY_SYNC, Opening
 
 pytestmark = pytest.mark.kept_tables("transcripts", "dicts", "graphs", "memories", "agents")
 
@@ -382,19 +383,10 @@ def kind(kind_and_side: tuple[Kind, str]) -> Kind:
 
 
 @pytest.fixture
-async def open_store(kind_and_side: tuple[Kind, str], make_config: MakeConfig) -> AsyncIterator[Open]:
-    """Yield ``open_store(**options)``: another store, like that of another process; its methods are awaited."""
-    stores: list[Any] = []
+def open_store(kind_and_side: tuple[Kind, str], opening: Opening) -> Open:
+    """Return ``open_store(**options)``: another store, like that of another process; its methods are awaited."""
     kind, side = kind_and_side
-    driver, _, way = side.rpartition("-")
-
-    def open_one(**options: Any) -> Any:
-        stores.append(AnyStore(kind.sides[way](make_config(driver=driver, **options))))
-        return stores[-1]
-
-    yield open_one
-    for store in stores:
-        await store.close()
+    return partial(opening, side, (kind.sides.get("async"), kind.sides.get("sync")))
 
 
 async def test_names_and_tenants_are_kept_apart(kind: Kind, open_store: Open) -> None:

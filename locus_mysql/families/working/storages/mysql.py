@@ -12,27 +12,24 @@ from typing import Any, TypeVar, Unpack, cast
 from ....config import ENVIRONMENT, Keywords, MySQLConfig
 from ....dialect.sql import Select
 from ....dialect.statement import Param, Query, Statement
-from ....drivers.registry import find_driver
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results
+from ....drivers.interface import find_driver
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, named
 from ....errors import ConfigError, CorruptCheckpoint
 from ....records import ledger
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
 from ....runtime.database import Where, share
-from ....runtime.generators import named
 from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
 from .. import calls
 from ..content import NOTE, TASK, VARIABLE, Changes, Entry, Head, Session, StoredCheckpoint
+from ..family import Seals, tables
 from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
 from ..statements.writing import NewCheckpoint, Outcome, Use, in_portions, sql_time
-from ..stored import Seals
-from ..tables import tables
-from .fair_lock import SessionLocks
-from .interface import TwoSided
+from .interface import SessionLocks, TwoSided
 from .optimistic import (
     EXPIRING,
     NAMES,

@@ -108,20 +108,6 @@ class TestVacuum:
         assert await store.vacuum(0.6) == 0
         assert await store.vacuum(0.4) == 1
 
-    async def test_vacuum_removes_expired_threads(self, make_store: Make, expire: Expire, sql: RunSQL) -> None:
-        store, other = make_store(ttl_s=600), make_store(ttl_s=600, tenant="other")
-        for number in range(3):
-            await store.save(f"t{number}", {"n": 1})
-            await store.save(f"t{number}", {"n": 2})
-        await other.save("t0", {})
-        expire("t0")
-        expire("t1")
-        assert await store.vacuum(30) == 4
-        assert sql("SELECT tenant, thread_id FROM locus_store_threads ORDER BY 1, 2") == (
-            ("default", "t2"),
-            ("other", "t0"),
-        )
-
     async def test_saves_remove_expired_threads_a_few_at_a_time(
         self, make_store: Make, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.errors import InvalidInput, SchemaMismatch
-from locus_mysql.families.checkpoints.metadata_pairs import lookup_text
+from locus_mysql.families.checkpoints.queries import lookup_text
 from locus_mysql.families.checkpoints.statements.queries import FIND_BY_METADATA
 from locus_mysql.records import ledger
 from locus_mysql.runtime.matching import contains

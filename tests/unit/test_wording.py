@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.drivers.registry import find_driver
+from locus_mysql.drivers.interface import find_driver
 from locus_mysql.errors import ConfigError
 from locus_mysql.extras import CLIENT_LIBRARIES
-from locus_mysql.suggestions import did_you_mean
+from locus_mysql.wording import did_you_mean
 
 
 @pytest.mark.parametrize(

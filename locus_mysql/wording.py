@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names, for messages: `did_you_mean`."""
+"""Words for messages and reports: `did_you_mean` suggests names, `counted` puts a noun behind a number."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     close = get_close_matches(name[:100], list(known), 1)
     return f" Did you mean {close[0]}?" if close else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it needs one: ``1 thread``, ``2,000 threads``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,13 +1,25 @@
-"""Damaged rows: `readable` omits them from a result, `decodes_rows` raises one error for all of them."""
+"""Rows of the server: `aware` and `as_sql_time` for their times, `readable` and `decodes_rows` for damaged ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from ..engine.logs import DAMAGE
 from ..errors import CorruptCheckpoint, LocusMySQLError
+
+
+def aware(value: object) -> datetime:
+    """Return a time of the database, which is in UTC, as an aware datetime."""
+    return cast(datetime, value).replace(tzinfo=UTC)
+
+
+def as_sql_time(value: datetime) -> str:
+    """Return a time as the text of a DATETIME(6) in UTC."""
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
