@@ -13,10 +13,10 @@ from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from ...config import ENVIRONMENT, Keywords
-from ...families.memories.base import SyncMemories
 from ...families.memories.embedding import EmbeddingOptions, Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
+from ...families.memories.store import SyncMemories
 from ...runtime.database import Where, share
 from ...runtime.stores import blocking_method
 

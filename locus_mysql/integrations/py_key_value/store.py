@@ -17,19 +17,18 @@ from key_value.aio.errors import InvalidTTLError, SerializationError
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
-from ...families.memories.arguments import check_text
-from ...families.memories.base import AsyncMemories
+from ...families.memories.arguments import check_text, encoded_key, path_of
 from ...families.memories.embedding import Procedure
-from ...families.memories.namespaces import encoded_key, path_of
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem, Namespace, item_of
 from ...families.memories.statements.items import get_items
+from ...families.memories.store import AsyncMemories
 from ...families.memories.writing import BATCH_LIMIT
 from ...records.moving import NOW
 from ...runtime.arguments import TTL_LIMIT_S
 from ...runtime.database import Where, share
-from ...runtime.server_times import aware
+from ...runtime.server_rows import aware
 from ...runtime.stores import awaited_method
 
 #: The first label of the namespaces.
