@@ -1,9 +1,9 @@
 """The memory of AI agents in MySQL. This module has the public names; each is imported when first used.
 
-The folders are layers, drawn in docs/design/architecture.md: cli, server, inspection, integrations, transfer, families,
-runtime, engine, drivers, dialect. Each imports only those below it. `config`, `encryption`, `errors`, `extras`,
-`keywords`, `lru_cache`, `options`, `signals` and `wording` are for all; `embedded`, `memory` and `working` only
-give public names. Begin with docs/design/architecture.md, then `config` and `errors`.
+The folders are layers, drawn in docs/design/architecture.md: cli, server, inspection, integrations, families, records,
+transfer, runtime, engine, drivers, dialect. Each imports only those below it. `config`, `encryption`, `errors`,
+`extras`, `keywords`, `lru_cache`, `options`, `signals` and `wording` are for all; `embedded`, `memory`,
+`transcripts` and `working` only give public names. Begin with docs/design/architecture.md, then `config` and `errors`.
 """
 
 from importlib import import_module

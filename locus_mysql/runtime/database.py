@@ -25,14 +25,12 @@ from ..config import (
     refuse_unused,
 )
 from ..dialect.server_roles import HEALTH
-from ..drivers.borrowed import Borrowed
 from ..drivers.interface import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.logs import Counters, PoolState
 from ..engine.loops import settled
 from ..engine.operation import Operation, fetch
-from ..engine.transaction import TransactionExecution
 from ..errors import ConfigError
 from ..lru_cache import LRUCache
 from .server_rows import aware
@@ -360,6 +358,9 @@ class Transaction(Database):
     in_transaction = True
 
     def __init__(self, database: Database, connection: object) -> None:
+        from ..drivers.borrowed import Borrowed  # most programs lend no connection
+        from ..engine.transaction import TransactionExecution
+
         self.config, self.counters, self.telemetry = database.config, Counters(), database.telemetry
         self._database = database
         self.states, self._caches = LRUCache(0), {}
@@ -367,7 +368,7 @@ class Transaction(Database):
         self._execution = TransactionExecution(self.config, self.counters, self._borrowed, self.empty_caches)
 
     def registry(self, key: Hashable, make: Callable[[], C]) -> C:
-        """See `Database.registry`."""
+        """Return an object with what calls of this process hold now; like `cache`, but transactions share it too."""
         return self._database.registry(key, make)
 
     def check_driver(self, store: str, *, blocks: bool, other: str | None) -> None:

@@ -208,6 +208,20 @@ async def opening(make_config: MakeConfig) -> AsyncIterator[Opening]:
         await store.close()
 
 
+#: An asynchronous and a blocking driver, for tests in which the driver hardly matters.
+SIDES = (("mysql-connector", True), ("pymysql", False))
+
+
+def side_name(side: tuple[str, bool]) -> str:
+    return f"{side[0]}-{'async' if side[1] else 'sync'}"
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> Any:
+    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver, or with strings."""
+    return request.param
+
+
 OpenStore: TypeAlias = Callable[..., AnyStore]
 
 

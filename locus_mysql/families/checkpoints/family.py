@@ -109,11 +109,11 @@ class CheckpointFamily(DeclaredFamily):
         self.users = users
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.declaration`."""
+        """Return the declaration of the tables."""
         return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
-        """See `DeclaredFamily.upkeep`."""
+        """Return what is special about the upkeep."""
         from .maintenance import CheckpointUpkeep
         from .statements.tables import checkpoint_dialect
 
@@ -125,13 +125,13 @@ class CheckpointFamily(DeclaredFamily):
         )
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
-        """See `Family.inspection`."""
+        """Return the object that reads the tenant's threads for the inspector and the API."""
         from .inspection.threads import CheckpointThreads
 
         return CheckpointThreads(config, self.kind)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges:
-        """See `Family.changes`."""
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
         from .inspection.threads import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))

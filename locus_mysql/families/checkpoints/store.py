@@ -81,7 +81,7 @@ class StoreOperations:
         return tenant_of(self.config)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.checkpoints.context.attach(database)
 
     def save(

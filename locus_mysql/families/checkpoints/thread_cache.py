@@ -287,7 +287,7 @@ class Context:
         self.ttl_us = microseconds(config.ttl_s)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         tables = self.sql.schema.family, self.config.table_prefix, self.config.encryption
         self.counters = database.counters
         self.cache = database.cache(("threads", tables), lambda: ThreadCache(database.states, tables))

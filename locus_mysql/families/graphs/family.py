@@ -82,7 +82,7 @@ def tables(table_prefix: str) -> Tables:
 
 
 class GraphFamily(DeclaredFamily):
-    """See `Family`."""
+    """Checkpoints of graphs, as LangGraph's savers keep them."""
 
     name = "graphs"
     title = "Graphs"
@@ -91,23 +91,23 @@ class GraphFamily(DeclaredFamily):
     vacuumed_by_age = True
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.declaration`."""
+        """Return the declaration of the tables."""
         return tables(config.table_prefix)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
-        """See `DeclaredFamily.upkeep`."""
+        """Return what is special about the upkeep."""
         from .operations import GraphOperations
 
         return GraphOperations(config).removing
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
-        """See `Family.inspection`."""
+        """Return the object that reads the tenant's threads for the inspector and the API."""
         from .inspection.threads import GraphThreads
 
         return GraphThreads(config)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges:
-        """See `Family.changes`."""
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
         from .inspection.threads import GraphChanges
 
         return GraphChanges(config)

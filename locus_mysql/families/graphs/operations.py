@@ -53,7 +53,7 @@ class GraphOperations:
         )
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._cache.attach(database, (self.config.table_prefix, self.config.encryption))
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
@@ -101,7 +101,7 @@ class GraphsOfTenants:
         self.schema = self.graphs.sql.schema
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.graphs.attach(database)
 
 

@@ -93,7 +93,7 @@ class MemoryOperations:
         return self.options.dims
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.nearest.attach(database, (self.config.table_prefix, self.config.encryption, self.options.dims))
 
     def put(
@@ -478,5 +478,5 @@ class FrameworkMemories:
         return self.items.embed
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.items.attach(database)

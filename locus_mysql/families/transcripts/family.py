@@ -62,7 +62,7 @@ def tables(table_prefix: str) -> Tables:
 
 
 class TranscriptFamily(DeclaredFamily):
-    """See `Family`."""
+    """Transcripts of conversations, as frameworks' sessions keep them."""
 
     name = "transcripts"
     title = "Transcripts"
@@ -70,17 +70,17 @@ class TranscriptFamily(DeclaredFamily):
     unit = "item"
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.declaration`."""
+        """Return the declaration of the tables."""
         return tables(config.table_prefix)
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
-        """See `Family.inspection`."""
+        """Return the object that reads the tenant's threads for the inspector and the API."""
         from .inspection import TranscriptThreads
 
         return TranscriptThreads(config)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges:
-        """See `Family.changes`."""
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
         from .inspection import TranscriptChanges
 
         return TranscriptChanges(config)

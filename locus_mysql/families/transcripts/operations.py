@@ -54,7 +54,7 @@ class TranscriptOperations:
         return tenant_of(self.config)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._writing.attach(database)
 
     def append(
@@ -450,7 +450,7 @@ class FrameworkTranscripts:
         self.schema = self._transcripts.schema
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._transcripts.attach(database)
 
 

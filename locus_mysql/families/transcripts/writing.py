@@ -244,7 +244,7 @@ class WritingOperations:
         self._sealing = Sealing(config.encryption, sql.schema.family)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         tables = self.config.table_prefix, self.config.encryption
         self._known = database.cache(("transcripts' headers", tables), lambda: self._known)
         self._last_seqs = database.cache(("transcripts' last seqs", tables), lambda: self._last_seqs)

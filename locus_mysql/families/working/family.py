@@ -127,7 +127,7 @@ def entry_title(kind: int, name: str) -> str:
 
 
 class WorkingFamily(DeclaredFamily):
-    """See `Family`."""
+    """Sessions of working memory."""
 
     name = "working"
     title = "Working memory"
@@ -137,7 +137,7 @@ class WorkingFamily(DeclaredFamily):
     page = InspectorPage("sessions", "Sessions")
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.declaration`."""
+        """Return the declaration of the tables."""
         return tables(config.table_prefix)
 
 

@@ -22,8 +22,8 @@ from ...runtime.stores import blocking_method
 
 #: The namespace of the records, which are items under their ids, with the scope as metadata.
 NAMESPACE = ("crewai",)
-#: More records than there are, and the number of records that one transaction deletes.
-ALL, AT_ONCE = 2**31, 1_000
+#: More records than there are, and the number of records that one transaction writes or deletes.
+ALL, AT_ONCE = 2**31, 10_000
 
 Records: TypeAlias = list[MemoryRecord]
 Names: TypeAlias = list[str] | None
@@ -34,13 +34,14 @@ class CrewMemoryOperations(FrameworkMemories):
     """Stores the records of one tenant."""
 
     def save(self, records: Sequence[MemoryRecord]) -> Procedure[None]:
-        """Store at most 10,000 records, all or none, in one round trip; one with a known id replaces that.
+        """Store records, all or none of each 10,000, in one round trip; one with a known id replaces that.
 
         Raises:
             EmbeddingDimensionMismatchError: An embedding has another width.
             TypeError: The metadata of a record is not JSON.
         """
-        yield from self.items.put_batch([self._put(record) for record in records])
+        for start in range(0, len(records), AT_ONCE):
+            yield from self.items.put_batch([self._put(record) for record in records[start : start + AT_ONCE]])
 
     def update(self, record: MemoryRecord) -> Procedure[None]:
         """Replace a record; without an embedding, it keeps that which it has. One or two round trips; see `save`."""
@@ -112,8 +113,7 @@ class CrewMemoryOperations(FrameworkMemories):
 
     def list_categories(self, scope_prefix: str | None = None) -> Procedure[dict[str, int]]:
         """Return the number of records of each category in a scope and those below."""
-        found = yield from self._in(scope_prefix)
-        return dict(Counter(category for record in found for category in record.categories))
+        return dict(Counter(one for record in (yield from self._in(scope_prefix)) for one in record.categories))
 
     def count(self, scope_prefix: str | None = None) -> Procedure[int]:
         """Return the number of records of a scope and those below."""

@@ -42,7 +42,7 @@ class _Memories(MemoryOperations):
     root = (LABEL,)
 
     def stored_texts(self, value: Any, text: str | None, index: bool | Sequence[str]) -> list[str]:
-        """See `MemoryOperations.stored_texts`."""
+        """Return the texts of a stored item that are embedded."""
         found = _text_of(Content.model_validate(value["content"])) if isinstance(value, dict) else ""
         return [found] if found else []
 

@@ -216,7 +216,7 @@ class AgentDicts(SyncStore[AgentDictOperations]):
     def prepared(
         self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
     ) -> NewCheckpoint:
-        """See `AgentDictOperations.prepared`."""
+        """Check and encode a checkpoint for `save_once`: the slow part for a large state. Any thread may call this."""
         return self._operations.prepared(data, checkpoint_id, metadata, parent_id)
 
     save_once = blocking_method(AgentDictOperations.save_once)

@@ -77,7 +77,7 @@ class LocusMemoryOperations:
         self.items = MemoryOperations(config, options)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.items.attach(database)
 
     @property

@@ -78,7 +78,7 @@ class LocusOperations:
         self._first_saved = FirstSaved()
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         if database.in_transaction and self.on_conflict != "keep":
             raise ConfigError(
                 f"on_conflict={self.on_conflict!r} does not work in a transaction of your own, since the run would go "

@@ -67,7 +67,7 @@ class MemuStore:
     of_one_tenant = True
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         tables = "memU", self.tenant, self.config.table_prefix, self.scope.columns
         self.embedding_tables = CachePart(database.embeddings(self._cache_bytes), tables)
 

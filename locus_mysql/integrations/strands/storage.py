@@ -190,7 +190,7 @@ class StrandsStorageOperations:
         self.schema = self._store.schema
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._store.attach(database)
 
     def below(self, prefix: str) -> StrandsStorageOperations:

@@ -204,7 +204,7 @@ class CheckpointThreads(OwnerThreads):
         return Tagged(self.family, thread_id, _checkpoint_row(row, thread_id, sealing))
 
     def statistics(self) -> Operation[Statistics]:
-        """See `OwnerThreads.statistics`."""
+        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it."""
         return (yield from statistics_of(self.family, self.sql, self._tenant, self._rows_of))
 
     def _rows_of(self, thread_ids: Sequence[str]) -> Operation[list[ThreadRow]]:
@@ -251,15 +251,15 @@ class CheckpointChanges(OwnerChanges):
         self.has_history = operations.kind != "current"
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `OwnerChanges.delete`."""
+        """Delete a thread or one of its checkpoints; False if it does not exist."""
         return (yield from self._operations.delete(thread_id, checkpoint_id))
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.copy`."""
+        """Copy a whole thread; False if it does not exist."""
         return (yield from self._operations.copy_thread(source, target))
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.branch`."""
+        """Save a state of a thread as the first of a new one; False if it does not exist."""
         state = yield from self._operations.load(source, checkpoint_id)
         found = yield from self._operations.get_metadata(source, checkpoint_id)
         if state is None or found is None:

@@ -23,15 +23,15 @@ INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "stat
 ROLES = ("threads", "checkpoints", "ledger")
 
 
+#: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
+LAYOUT_VERSION = 1
+
+
 class ThreadKey(NamedTuple):
     """A thread of a tenant."""
 
     tenant: str
     thread_id: str
-
-
-#: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
-LAYOUT_VERSION = 1
 
 
 # One row per thread. Every write to the thread locks it, so writers of one thread wait for each other. last_seq rises

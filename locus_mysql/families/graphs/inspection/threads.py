@@ -260,11 +260,11 @@ class GraphThreads(OwnerThreads):
         ][:limit]
 
     def statistics(self) -> Operation[Statistics]:
-        """See `OwnerThreads.statistics`."""
+        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it."""
         return (yield from statistics_of(self.family, self.sql, self._tenant, self.thread))
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
-        """See `OwnerThreads.markers`."""
+        """Return a query of those of these threads that exist, each with a value that every write changes."""
         return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=list(thread_ids))
 
     def _history(self, thread_id: str, limit: int, **chosen: Any) -> Operation[Sequence[HistoryRow]]:
@@ -423,7 +423,7 @@ class GraphChanges(OwnerChanges):
         self._removing = self._operations.removing
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `OwnerChanges.delete`."""
+        """Delete a thread or one of its checkpoints; False if it does not exist."""
         if checkpoint_id is None:
             return (yield from self._removing.delete_thread(self._tenant, thread_id))
         for ns in (namespace,) if namespace else ROOTS:
@@ -432,5 +432,5 @@ class GraphChanges(OwnerChanges):
         return False
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.copy`."""
+        """Copy a whole thread; False if it does not exist."""
         return (yield from copy_thread(self._operations, self._tenant, source, target))

@@ -207,10 +207,10 @@ class Operations(Protocol):
         """Carry out a call. Only one write to a session runs at a time."""
 
     def sweep(self, limit: int) -> Generator[Any, Any, int]:
-        """See `Storage.sweep`."""
+        """Remove expired sessions, each whole; returns their number. They are invisible to calls even before that."""
 
     def forget_tenant(self, tenant: str) -> Generator[Any, Any, int]:
-        """See `Storage.forget_tenant`."""
+        """Remove all sessions of a tenant with all their content; returns their number."""
 
 
 class TwoSided(ABC):

@@ -90,11 +90,11 @@ class WorkingOperations(OptimisticOperations):
         return (yield from self._owners.forget(tenant)).owners
 
     def pause(self, seconds: float) -> Operation[None]:
-        """See `OptimisticOperations`."""
+        """Wait."""
         yield Pause(seconds=seconds)
 
     def find(self, call: calls.Call) -> Operation[list[int] | None]:
-        """See `OptimisticOperations`."""
+        """Return the recorded outcomes of a call's commands; None if it was not carried out."""
         tenant, sealing = call.address.tenant, self.sealing.of(*call.address)
         tokens = [token_of(call, index) for index in range(len(call.commands) + call.stamped)]
         queries = [ledger.FIND(self.sql, tenant=tenant, token=token) for token in tokens]

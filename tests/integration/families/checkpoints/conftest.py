@@ -18,12 +18,9 @@ from locus_mysql import (
 )
 
 from ....thoroughness import FULL
-from ...conftest import Opening
+from ...conftest import SIDES, Opening, side_name
 from ...connecting import connect
 from ...soundness import assert_all_sound
-
-#: One asynchronous and one synchronous driver, for tests in which the driver hardly matters.
-SIDES = (("mysql-connector", True), ("pymysql", False))
 
 #: Every driver and side.
 ALL_SIDES = (
@@ -40,18 +37,10 @@ ALL_SIDES = (
 EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
 
 
+__all__ = ["ALL_SIDES", "EACH_WAY", "SIDES", "Make", "RunSQL", "side_name"]
+
 Make: TypeAlias = Callable[..., Any]
 RunSQL: TypeAlias = Callable[..., Any]
-
-
-def side_name(side: tuple[str, bool]) -> str:
-    return f"{side[0]}-{'async' if side[1] else 'sync'}"
-
-
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
-    return request.param
 
 
 @pytest.fixture

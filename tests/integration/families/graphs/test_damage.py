@@ -10,20 +10,9 @@ import pytest
 from locus_mysql.errors import CorruptCheckpoint
 
 from .conftest import OpenSaver
-from .turns import ids, put_turns, state_of
+from .turns import put_turns
 
 pytestmark = [pytest.mark.slow]
-
-
-async def test_a_copy_of_a_copy_is_whole(open_saver: OpenSaver) -> None:
-    saver = open_saver()
-    await put_turns(saver, 9)
-    assert await saver.copy_thread("thread", "copy")
-    assert await saver.copy_thread("copy", "cöpy ☕")
-    await saver.delete_thread("copy")
-    assert await ids(saver, thread_id="cöpy ☕") == await ids(saver, thread_id="thread")
-    found = await saver.list_checkpoints(thread_id="cöpy ☕", limit=100)
-    assert [one["checkpoint"] for one in found] == [state_of(turn) for turn in range(9, 0, -1)]
 
 
 async def test_a_damaged_row_stays_one_when_its_thread_is_copied(

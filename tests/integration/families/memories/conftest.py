@@ -18,12 +18,6 @@ Make: TypeAlias = Callable[..., Any]
 __all__ = ["EACH_WAY", "SIDES", "Make", "side_name"]
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    """Override with ``parametrize("side", EACH_WAY, ids=side_name)`` for each way of calling a driver."""
-    return request.param
-
-
 @pytest.fixture
 def make_memories(opening: Opening, side: tuple[str, bool]) -> Make:
     """Return ``make_memories(dims=…, tenant=…)``: another store on the test's schema, like that of another process."""

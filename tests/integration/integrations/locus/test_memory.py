@@ -49,11 +49,6 @@ class LetterEmbedding(BaseEmbedding):
         return await self.embed(query)
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    return request.param
-
-
 @pytest.fixture
 def make_memory(opening: Opening, side: tuple[str, bool]) -> Make:
     return partial(opening, side_name(side), (MySQLMemory, SyncMySQLMemory))
