@@ -115,6 +115,13 @@ def add_tenant(parser: argparse._ActionsContainer, what: str = "checkpoints") ->
     parser.add_argument("--tenant", help=f"whose {what} (default)")
 
 
+def add_tenants(parser: argparse.ArgumentParser) -> None:
+    """Add ``--tenant`` and ``--all-tenants``."""
+    which = parser.add_mutually_exclusive_group()
+    add_tenant(which)
+    which.add_argument("--all-tenants", action="store_true", help="all tenants, one after another")
+
+
 def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None:
     """Add ``--table-prefix``."""
     parser.add_argument("--table-prefix", dest="table_prefix", help=f"put before the names of the tables ({default})")

@@ -34,13 +34,13 @@ from .arguments import (
     OK,
     add_connection,
     add_prefix,
-    add_tenant,
+    add_tenants,
     notify,
     options_of,
     sanitize,
 )
 from .progress import EVERY_S
-from .tables import add_family, existing_families
+from .tables import add_family, existing_families, tenants_of
 
 T = TypeVar("T")
 
@@ -83,9 +83,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def _add_which_tables(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    which = parser.add_mutually_exclusive_group()
-    add_tenant(which)
-    which.add_argument("--all-tenants", action="store_true", help="all tenants, one after another")
+    add_tenants(parser)
     add_prefix(parser, "locus_; none for memu")
     add_family(parser, families())
 
@@ -141,17 +139,16 @@ async def _of_all_tenants(database: Database, family: Family, arguments: argpars
         while not arguments.dry_run and (some := await run(maintenance.remove_expired(EXPIRED_AT_ONCE))):
             expired += some
             await job.claim()
-        while page := await run(maintenance.tenants(last)):
-            for tenant in page:
-                if arguments.dry_run:
-                    counts = await run(maintenance.waste(tenant, days))
-                else:
-                    await job.claim()
-                    counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
-                for one in counts:
-                    totals[one.phrase] += one.number
-                last, number = tenant, number + 1
-                job.show(number)
+        async for tenant in tenants_of(database, family, last):
+            if arguments.dry_run:
+                counts = await run(maintenance.waste(tenant, days))
+            else:
+                await job.claim()
+                counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
+            for one in counts:
+                totals[one.phrase] += one.number
+            last, number = tenant, number + 1
+            job.show(number)
     except BaseException:
         if last != arguments.after:
             notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
@@ -320,15 +317,11 @@ async def _of_family(database: Database, family: Family, *, all_tenants: bool) -
     maintenance = family.maintenance(config)
     stored, unneeded = dict[str, int](), dict[str, int]()
     try:
-        page = [tenant_of(config)]
-        if all_tenants:
-            page = await engine.run(maintenance.tenants())
-        while page:
-            for tenant in page:
-                for sums, operation in ((stored, maintenance.stored), (unneeded, maintenance.waste)):
-                    for one in await engine.run(operation(tenant)):
-                        sums[one.phrase] = sums.get(one.phrase, 0) + one.number
-            page = await engine.run(maintenance.tenants(page[-1])) if all_tenants else []
+        tenants = [one async for one in tenants_of(database, family)] if all_tenants else [tenant_of(config)]
+        for tenant in tenants:
+            for sums, operation in ((stored, maintenance.stored), (unneeded, maintenance.waste)):
+                for one in await engine.run(operation(tenant)):
+                    sums[one.phrase] = sums.get(one.phrase, 0) + one.number
         found["stored"] = _as_json([Count(number, phrase) for phrase, number in stored.items()])
         found["unneeded"] = _as_json([Count(number, phrase) for phrase, number in unneeded.items()])
     except SchemaMismatch:

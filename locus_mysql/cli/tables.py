@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -174,6 +174,14 @@ async def existing_families(database: Database, name: str | None) -> list[Family
     if not found:
         raise SchemaMismatch(await without_tables(database, name))
     return found
+
+
+async def tenants_of(database: Database, family: Family, after: str = "") -> AsyncGenerator[str, None]:
+    """Return the tenants that have owners in the tables of a family after one, in their order."""
+    maintenance, schema = family.maintenance(database.config), family.schema(database.config)
+    while page := await database.asynchronous.run(maintenance.tenants(after), schema, "validate"):
+        for after in page:
+            yield after
 
 
 async def without_tables(database: Database, name: str | None, kind: str = "") -> str:

@@ -80,10 +80,14 @@ def tenants(arguments: argparse.Namespace) -> int:
 
 
 async def _of_family(database: Database, family: Family, after: str, limit: int) -> list[dict[str, Any]]:
-    """Return what tenants have in a family. Bytes are estimated from the average sizes of the tables' rows."""
+    """Return what tenants have in a family.
+
+    Bytes are estimated from the average sizes of the tables' rows in MySQL's statistics, which may be a day old.
+    """
     config, engine = database.config, database.asynchronous
     maintenance, schema = family.maintenance(config), family.schema(config)
-    sizes = {one.table: one.size_bytes / max(one.rows, 1) for one in await engine.run(fetch(table_sizes(schema.names)))}
+    known = await engine.run(fetch(table_sizes(schema.names)))
+    sizes = {one.table: one.size_bytes / one.rows for one in known if one.rows}
     found: list[dict[str, Any]] = []
     while len(found) < limit:
         page = await engine.run(maintenance.tenants(after, min(AT_ONCE, limit - len(found))), schema, "validate")

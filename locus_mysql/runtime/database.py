@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -33,6 +33,7 @@ from ..engine.loops import settled
 from ..engine.operation import Operation, fetch
 from ..errors import ConfigError
 from ..lru_cache import LRUCache
+from .metrics import families_of
 from .server_rows import aware
 from .telemetry import Telemetry
 
@@ -321,6 +322,10 @@ class Database:
         """Current pool usage, and counters since creation or the last fork. Calls no server."""
         engines = vars(self)  # not the properties, which would create an engine
         return stats_of(self.counters, engines.get("synchronous"), engines.get("asynchronous"))
+
+    def collect(self) -> Iterator[Any]:
+        """Yield `stats` as metrics for Prometheus: a `Database` is a collector of ``prometheus_client``."""
+        return families_of(self.stats(), self.config.pool_size)
 
     def close(self) -> None:
         """Close the connections of synchronous stores; the next call of one opens new ones."""

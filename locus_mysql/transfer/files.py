@@ -6,6 +6,7 @@ that a file was not cut off.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -151,6 +152,22 @@ try:
     import fcntl
 except ImportError:  # pragma: no cover - not on Windows
     fcntl = None  # type: ignore[assignment]  # to mypy a name of a module stays one
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder for files of an export, or continue one, that only its owner may read.
+
+    Raises:
+        UsageError: It cannot be created, or another user may have planted it.
+    """
+    try:
+        path.mkdir(0o700, exist_ok=True)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
+            raise FileExistsError(errno.EEXIST, "it is a link, or belongs to another user")
+        path.chmod(0o700)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be the folder of an export: {error.strerror}.") from None
 
 
 class PartFile:

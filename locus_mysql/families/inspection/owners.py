@@ -263,14 +263,14 @@ class OwnerThreads:
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
     ) -> Operation[Page[CheckpointRow]]:
-        """Return a page of the checkpoints: the one state, if it was written by then. One round trip."""
+        """Return a page of the checkpoints: the one state or its branches, if written by then. One round trip."""
         check_limit(limit, least=1)
         if cursor is not None:
             from_cursor(cursor, int)
         row = yield from self._one(thread_id)
         if row is None or cursor is not None or not self._written_by(row, at):
             return Page([])
-        return Page([self._checkpoint(row)])
+        return Page(self._checkpoints(row))
 
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
@@ -432,6 +432,10 @@ class OwnerThreads:
             checkpoint_id=checkpoint.checkpoint_id,
             damage=damage,
         )
+
+    def _checkpoints(self, row: Row) -> Sequence[CheckpointRow]:
+        """Return the one state; a family may add others, whose ids begin with its id and ``/``."""
+        return [self._checkpoint(row)]
 
     def _checkpoint(self, row: Row) -> CheckpointRow:
         """Return the one state, whose id is the time of the last write in microseconds."""

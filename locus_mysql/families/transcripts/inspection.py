@@ -1,12 +1,15 @@
 """Transcripts as threads: `TranscriptThreads`, `TranscriptChanges` and `CopyingOperations`, for inspector and ``rm``.
 
-A transcript is a thread with one state: its items as messages, and the state of its header.
+A transcript is a thread with one state: its items as messages, and the state of its header. One with branches, as of
+an OpenAI session, has a state for each.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -17,15 +20,17 @@ from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...records.moving import Moving
+from ...records.tables import Row
 from ...records.transfer import copy_owner
 from ...runtime.arguments import check_limit, check_text, tenant_of
 from ...runtime.sealing import Sealing
 from ..inspection.conversation import messages_of
 from ..inspection.msgpack import DAMAGED, finite
 from ..inspection.owners import OwnerChanges, OwnerThreads
-from ..inspection.records import Hit, StateView, ThreadPreview
+from ..inspection.records import CheckpointRow, Hit, StateView, ThreadPreview
 from ..inspection.sources import Deferred, hits_in
 from ..inspection.status import preview_of
+from .branches import MAIN, Branches
 from .coding import item_of, row_key, time_of, transcript_of
 from .family import tables
 from .operations import TranscriptOperations
@@ -52,8 +57,8 @@ class TranscriptThreads(OwnerThreads):
         config: The options.
     """
 
-    # Transcripts of these kinds are a framework's bookkeeping, no conversations.
-    listed = " AND RIGHT(o.kind, 6) <> _binary'-state'"
+    # The others are a framework's bookkeeping, no conversations.
+    listed = " AND o.items > 0 AND RIGHT(o.kind, 6) <> _binary'-state' AND RIGHT(o.part, 6) <> _binary'-state'"
 
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(tables(config.table_prefix), config)
@@ -71,11 +76,18 @@ class TranscriptThreads(OwnerThreads):
         header, items = HEADER(self._sql, where), items_of(self._sql, where)
         results = yield Batch((header, items))
         row, found = results.row(header), found_items(results.rows(items))
-        if row is None or checkpoint_id not in {None, str(row.revision)}:
+        if row is None or (at is not None and time_of(row.revision) > at):
             return None
-        if at is not None and time_of(row.revision) > at:
+        state, damage = None, None
+        try:
+            state = finite(transcript_of(self._tenant, row, self._sealing).header.state)
+        except CorruptCheckpoint as error:
+            damage = str(error)
+        branches, (revision, _, branch) = Branches.seen_in(state), (checkpoint_id or str(row.revision)).partition("/")
+        if revision != str(row.revision) or (branch and not branches.within(branch)):
             return None
-        return partial(self._view, thread_id, where, row, found.items if found else ())
+        chosen = [one for one in (found.items if found else ()) if branches.has(branch or MAIN, one.seq)]
+        return partial(self._view, thread_id, where, row, branch, state, chosen, damage)
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
         """See `OwnerThreads.previews`. One round trip."""
@@ -117,17 +129,32 @@ class TranscriptThreads(OwnerThreads):
     def _id_of(self, key: RowKey) -> str:
         return self.naming.id_of(key._asdict())
 
-    def _view(self, thread_id: str, key: RowKey, header: StoredHeader, items: Sequence[StoredItem]) -> StateView:
-        damage, state = None, None
-        try:
-            state = finite(transcript_of(self._tenant, header, self._sealing).header.state)
-        except CorruptCheckpoint as error:
-            damage = str(error)
+    def _checkpoints(self, row: Row) -> Sequence[CheckpointRow]:
+        """See `OwnerThreads._checkpoints`: a state for each branch."""
+        checkpoint, state = self._checkpoint(row), None
+        with contextlib.suppress(CorruptCheckpoint):
+            own = self._moving.sql.owners
+            opened = dict(zip(own.columns, self._moving.open(own, row, row), strict=True))
+            state = self._shown(self.tables.owner.role, opened)["state"]
+        named = [name for name, one in Branches.seen_in(state).others.items() if one.ranges]
+        return [checkpoint, *(_of_branch(checkpoint, name) for name in named)]
+
+    def _view(
+        self,
+        thread_id: str,
+        key: RowKey,
+        header: StoredHeader,
+        branch: str,
+        state: Any,
+        items: Sequence[StoredItem],
+        damage: str | None,
+    ) -> StateView:
         whole = {
             "messages": [self._content(key, row) for row in items],
             **({} if state is None else {"state": state}),
         }
         checkpoint = self._checkpoint({"revision": header.revision, ":bytes": header.size_bytes})
+        checkpoint = _of_branch(checkpoint, branch) if branch else checkpoint
         return StateView(self.family, thread_id, checkpoint, messages_of(whole), whole, damage=damage)
 
     def _content(self, key: RowKey, row: StoredItem) -> Any:
@@ -167,6 +194,11 @@ class TranscriptThreads(OwnerThreads):
             for message in messages_of({"messages": [self._content(key, row) for row in sorted(items, key=_BY_SEQ)]})
         ]
         return hits_in(texts, words, limit, hit)
+
+
+def _of_branch(checkpoint: CheckpointRow, branch: str) -> CheckpointRow:
+    """Return the row of a branch other than the main one; its size is that of all branches, which share items."""
+    return replace(checkpoint, checkpoint_id=f"{checkpoint.checkpoint_id}/{branch}")
 
 
 _BY_SEQ = attrgetter("seq")

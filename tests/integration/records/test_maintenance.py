@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from locus_mysql import CheckpointStore, Database, MySQLConfig
@@ -23,6 +24,7 @@ from ..commands import Succeed, dsn_of
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
 from ..killed_commands import killed
+from ..rows_read import rows_read
 
 pytestmark = pytest.mark.usefixtures("toy_family")
 
@@ -219,6 +221,24 @@ def test_tenants_are_listed_with_rows_bytes_and_last_write(
     assert json.loads(succeed("tenants", "--after", "acme", "-n", "1", "--json"))["cursor"] is None
 
 
+def test_a_list_of_tenants_reads_only_their_rows(
+    config: MySQLConfig, server: pymysql.Connection[Any], run_sql: RunSql
+) -> None:
+    fill(config, "toys", "t", "one", "two")
+    declared = find_family("toys").tables(config)[0]
+    table = f"{config.database}.`{declared.names[declared.owner.role]}`"
+    columns = ", ".join(f"`{name}`" for name in declared.kinds(declared.owner) if name != "tenant")
+    for _ in range(8):
+        run_sql(
+            f"INSERT INTO {table} (tenant, {columns}) "
+            f"SELECT CONCAT(tenant, LPAD((SELECT COUNT(*) FROM {table}), 5, '0')), {columns} FROM {table}"
+        )
+    run_sql(f"USE {config.database}")
+    found, read = rows_read(server, Maintenance(declared).tenants())
+    assert len(found) == 256
+    assert read <= 2 * 256 + 2
+
+
 def test_vacuum_of_all_tenants_is_completed_after_it_was_killed(
     family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
 ) -> None:
@@ -239,6 +259,20 @@ def test_vacuum_of_all_tenants_is_completed_after_it_was_killed(
     assert rows(run_sql, config, family, "default") == rows(run_sql, config, family, "umbrella") == Counter()
     assert " of all tenants" in succeed("health", "--family", family, "--all-tenants")
     assert named_tenants(succeed, family).keys() == {"acme"}
+
+
+@pytest.mark.parametrize("family", ["working", "transcripts", "toys"])
+def test_vacuum_removes_what_a_killed_import_left(
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "default", "one")
+    fill(config, family, "acme", "another")
+    kept, file = rows(run_sql, config, family, "acme"), str(tmp_path / "rows")
+    succeed("export", file, "--family", family)
+    assert killed("transaction", 3, "import", file, "--tenant", "acme", items=2)
+    assert rows(run_sql, config, family, "acme") > kept
+    succeed("vacuum", "--family", family, "--all-tenants")
+    assert rows(run_sql, config, family, "acme") == kept
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -209,6 +209,36 @@ def owners_in(file: Path) -> dict[str, list[Any]]:
     return owners
 
 
+def test_all_tenants_are_exported_after_a_kill_too_and_imported_each_as_it_was(
+    config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+) -> None:
+    tenants = ("acme", "Acme", "\N{SNOWMAN}/" * 64)
+    configs = [config.model_copy(update={"tenant": tenant}) for tenant in tenants]
+    for own in configs:
+        fill(own, "dicts", "one", "two")
+        fill(own, "working", "one")
+    folder = tmp_path / "all"
+    export = ("export", str(folder), "--all-tenants")
+    assert killed("write", 30, *export, items=2)
+    assert not folder.exists()
+    code, _, error = run(*export, "--family", "dicts", "--thread", "one")
+    assert (code, "was left by another export, of other rows" in error) == (1, True), error
+    assert run(*export)[0] == 0
+    assert len([*folder.iterdir()]) == 6
+    assert run(*export)[0] == run("import", str(folder), "--tenant", "acme")[0] == 1
+    for _ in range(2):  # the second import compares with what is stored
+        code, out, error = run("import", str(folder), "--table-prefix", "other_")
+        assert code == 0, error
+    assert out.startswith("Imported 0 rows, ")
+    for own in configs:
+        for family in ("dicts", "working"):
+            copied = stored(run_sql, own.model_copy(update={"table_prefix": "other_"}), family)
+            assert copied == stored(run_sql, own, family) != {}
+    file = next(folder.glob("acme-*.dicts.jsonl"))
+    file.write_bytes(file.read_bytes()[:-9])
+    assert f"{file}: Line " in run("import", str(folder))[2]
+
+
 async def copy(source: MySQLConfig, target: MySQLConfig, family: str, **options: Any) -> TransferReport:
     found, report, messages = find_family(family), TransferReport("row"), list[str]()
     report.notify = messages.append

@@ -60,6 +60,16 @@ def test_the_description_has_every_endpoint_once_with_a_unique_id() -> None:
     assert len({operation["operationId"] for _, _, operation in found}) == len(found)
 
 
+def test_parameters_are_described_as_they_are_checked() -> None:
+    schemas = {
+        (template, one["name"]): one["schema"]
+        for _, template, operation in operations(described())
+        for one in operation.get("parameters", ())
+    }
+    assert schemas["/threads/{thread_id}/checkpoints", "limit"]["minimum"] == 0
+    assert "transcripts" in schemas["/threads", "family"]["enum"]
+
+
 def test_every_reference_resolves() -> None:
     document = described()
     for reference in references(document):
