@@ -43,6 +43,7 @@ class Framework(NamedTuple):
         files: The files with tests of what our classes stand for.
         needs: Further distributions that these tests import.
         alone: Whether the framework is installed without its requirements, which are those of the newest version.
+        bare: Further distributions that are installed without their requirements.
     """
 
     package: str
@@ -50,6 +51,7 @@ class Framework(NamedTuple):
     files: tuple[str, ...]
     needs: tuple[str, ...]
     alone: bool = False
+    bare: tuple[str, ...] = ()
 
 
 class Suite(NamedTuple):
@@ -103,11 +105,34 @@ STRANDS = Framework(
     ("moto>=5.1,<6",),  # which their conftest imports
     alone=True,
 )
+#: Its requirements exclude those of other frameworks, and take 1 GB. These are what its flows and its memory import.
+CREWAI = Framework(
+    "crewai",
+    "crewai/upstream",
+    (
+        "tests/test_flow_persistence.py",
+        "tests/test_async_human_feedback.py",
+        "tests/memory/test_dimension_mismatch.py",
+        "tests/memory/test_lancedb_filter_escaping.py",
+        "tests/memory/test_lancedb_update.py",
+        "tests/memory/test_unified_memory.py",
+    ),
+    (),
+    alone=True,
+    bare=(
+        *("crewai-core", "appdirs", "jsonref", "json5", "json-repair", "portalocker", "aiofiles", "aiosqlite", "tomli"),
+        *("chromadb>=1.5.9,<1.6", "overrides", "pybase64", "bcrypt", "grpcio", "protobuf", "googleapis-common-protos"),
+        *("opentelemetry-exporter-otlp-proto-http", "opentelemetry-exporter-otlp-proto-grpc", "opentelemetry-proto"),
+        *("opentelemetry-exporter-otlp-common", "opentelemetry-exporter-otlp-proto-common"),
+        "opentelemetry-exporter-http-transport",
+    ),
+)
 
 #: For each framework, the newest tested version and the oldest: of the OpenAI Agents SDK, the oldest that can run
 #: agents with the versions of openai that it allows; of Strands, the oldest whose storages take a search strategy.
 SUITES: Mapping[str, tuple[Suite, ...]] = {
     "openai-agents": (Suite(OPENAI_AGENTS, "0.24.0", 151), Suite(OPENAI_AGENTS, "0.18.1", 92)),
+    "crewai": (Suite(CREWAI, "1.15.30", 175),),
     "strands-agents": (Suite(STRANDS, "1.62.0", 321), Suite(STRANDS, "1.57.0", 263)),
 }
 
@@ -139,7 +164,7 @@ def run(suite: Suite, config: MySQLConfig, *arguments: str) -> Outcome:
         "database": config.database,
         "table_prefix": config.table_prefix,
     }
-    python, folder = _interpreter(suite), _fetch(suite)
+    python, folder = interpreter(suite), _fetch(suite)
     running = subprocess.Popen(  # noqa: S603 - a program of this project
         [
             *(python, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-o", "addopts="),
@@ -182,7 +207,7 @@ def _fetch(suite: Suite) -> Path:
     return suite.folder
 
 
-def _interpreter(suite: Suite) -> Path:
+def interpreter(suite: Suite) -> Path:
     """Return a Python with this version of the framework, and otherwise the packages of the running one."""
     framework = suite.framework
     folder = CACHE / f"venv-{framework.package}-{suite.version}"
@@ -195,8 +220,9 @@ def _interpreter(suite: Suite) -> Path:
         runners = [name for name in ("pytest", "pytest_asyncio") if importlib.util.find_spec(name) is None]
         wanted, needs = f"{framework.package}=={suite.version}", [*framework.needs, *runners]
         if framework.alone:
-            _pip("install", "--target", str(theirs), "--no-deps", wanted)
-            _pip("install", "--target", str(theirs), *needs)
+            _pip("install", "--target", str(theirs), "--no-deps", wanted, *framework.bare)
+            if needs:
+                _pip("install", "--target", str(theirs), *needs)
         else:
             _pip("install", "--target", str(theirs), wanted, *needs)
         (folder / "complete").touch()

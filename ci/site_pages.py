@@ -38,6 +38,8 @@ MODULES = (
     "locus_mysql.integrations.openai_agents",
     "locus_mysql.integrations.google_adk",
     "locus_mysql.integrations.strands",
+    "locus_mysql.integrations.py_key_value",
+    "locus_mysql.integrations.crewai",
 )
 
 #: A fenced block, which is left as it is; or a link or a picture, with its text and its target.

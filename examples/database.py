@@ -10,7 +10,7 @@ from locus_mysql.dialect import Schema
 from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
-from locus_mysql.runtime.counting import counted
+from locus_mysql.wording import counted
 
 from .display import size
 

@@ -1,8 +1,8 @@
 """The memory of AI agents in MySQL. This module has the public names; each is imported when first used.
 
 The folders are layers, drawn in docs/design/architecture.md: cli, server, inspection, integrations, families, records,
-transfer, runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `encryption`, `errors`,
-`extras`, `keywords`, `lru_cache`, `options`, `signals` and `suggestions` are for all; `embedded`, `memory`,
+transfer, runtime, engine, drivers, dialect. Each imports only those below it. `config`, `encryption`, `errors`,
+`extras`, `keywords`, `lru_cache`, `options`, `signals` and `wording` are for all; `embedded`, `memory`,
 `transcripts` and `working` only give public names. Begin with docs/design/architecture.md, then `config` and `errors`.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .config import MySQLConfig
-    from .drivers.registry import register_driver
+    from .drivers.interface import register_driver
     from .encryption import Encryption
     from .errors import LocusMySQLError
     from .families.checkpoints.preconditions import NO_CHECKPOINT, ThreadBranched
@@ -99,7 +99,7 @@ _HOMES = {
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "reencrypt": ".families.reencryption",
-    "register_driver": ".drivers.registry",
+    "register_driver": ".drivers.interface",
     "working_memory_tools": ".integrations.locus.working",
 }
 

@@ -115,7 +115,7 @@ class AnswerTooLarge(UsageError):
 
 
 class TenantUnknown(UsageError, ValueError):
-    """No tenant could be determined for a thread id; the call was not carried out."""
+    """No tenant could be determined for a thread id, or for a call with `tenant=None`; it was not carried out."""
 
 
 class SetupError(LocusMySQLError):
@@ -189,7 +189,7 @@ class PoolTimeout(Unavailable, TimeoutError):
 class TransactionLost(Unavailable):
     """The transaction of a program (`Database.using`) has ended, by a deadlock or with its connection: run it again.
 
-    Nothing of it is stored.
+    Nothing of it is stored. Or the program has ended it itself: then this call did nothing; make another `using`.
     """
 
 

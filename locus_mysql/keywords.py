@@ -47,7 +47,7 @@ class ConnectionKeywords(TypedDict, total=False):
 class StoreKeywords(TypedDict, total=False):
     """The options of a store."""
 
-    tenant: str
+    tenant: str | None
     table_prefix: str
     ttl_s: float | None
     keep_checkpoints: int | None

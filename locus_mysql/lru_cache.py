@@ -82,13 +82,13 @@ class CachePart(Generic[V]):
         self._owner = owner
 
     def get(self, key: Hashable) -> V | None:
-        """See `LRUCache.get`."""
+        """Return the value of a key, if it still is in the cache."""
         return self._whole.get((self._owner, key))
 
     def put(self, key: Hashable, value: V, size: int = 1) -> None:
-        """See `LRUCache.put`."""
+        """Store a value, in place of any previous value of its key."""
         self._whole.put((self._owner, key), value, size)
 
     def pop(self, key: Hashable) -> V | None:
-        """See `LRUCache.pop`."""
+        """Remove the value of a key, and return it."""
         return self._whole.pop((self._owner, key))

@@ -23,9 +23,12 @@ _DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 
 #: The public classes by what they store, without the names of their other sides (``Sync…``, ``Async…``).
-CHECKPOINTS = ("CheckpointStore", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
+CHECKPOINTS = ("CheckpointStore", "CrewFlowPersistence", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
 GRAPHS = ("MySQLCheckpointSaver", "MySQLDeltaStorage", "MySQLSaver")
-MEMORIES = ("AdkMemoryService", "MemoryStore", "MySQLMemory", "MySQLStore", "StrandsMemoryStore")
+MEMORIES = (
+    *("AdkMemoryService", "CrewMemoryStorage", "KeyValueStore", "MemoryStore"),
+    *("MySQLMemory", "MySQLStore", "StrandsMemoryStore"),
+)
 TRANSCRIPTS = (
     "AdkSessionService",
     "ClaudeSessionStore",
@@ -329,9 +332,10 @@ class StoreOptions(BaseModel):
         frozen=True, extra="forbid", hide_input_in_errors=True, strict=False, arbitrary_types_allowed=True
     )
 
-    tenant: Annotated[str, Field(min_length=1, max_length=128)] = _option(
+    tenant: Annotated[str, Field(min_length=1, max_length=128)] | None = _option(
         "default",
-        "Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.",
+        "Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's. With `None`, a call "
+        "outside of a [`tenant_scope`](tenants.md) raises `TenantUnknown`.",
     )
     table_prefix: str = _option(
         "locus_", "Put before the names of the tables; at most 40 letters, digits and underscores."
@@ -344,7 +348,7 @@ class StoreOptions(BaseModel):
     keep_checkpoints: Annotated[int, Field(ge=1)] | None = _option(
         None,
         "Newest checkpoints kept of each thread, and of graphs in each of its namespaces; `None` keeps all.",
-        used_by=("CheckpointStore", "MySQLCheckpointSaver", "MySQLCheckpointer", "MySQLSaver"),
+        used_by=("CheckpointStore", "CrewFlowPersistence", "MySQLCheckpointSaver", "MySQLCheckpointer", "MySQLSaver"),
     )
     search: bool = _option(True, "Keep a full-text index.", used_by=(*CHECKPOINTS, *MEMORIES))
     search_parser: Literal["default", "ngram"] = _option(
@@ -407,8 +411,8 @@ class StoreOptions(BaseModel):
 
     @field_validator("tenant")
     @classmethod
-    def _check_tenant(cls, value: str) -> str:
-        return _printable(value)
+    def _check_tenant(cls, value: str | None) -> str | None:
+        return value if value is None else _printable(value)
 
 
 def classes_that_use(option: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     config = own_tables(config)
     others = {
         "LOCUS_MYSQL_TABLE_PREFIX": config.table_prefix,
-        "LOCUS_MYSQL_TENANT": config.tenant,
+        "LOCUS_MYSQL_TENANT": config.tenant or "",
         "LOCUS_MYSQL_DRIVER": config.driver,
     }
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:

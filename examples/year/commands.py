@@ -14,8 +14,7 @@ from typing import cast
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.dialect.schema import Table
-from locus_mysql.dialect.upgrades import Upgrade, add_column, add_index, backfill
+from locus_mysql.dialect.schema import Table, Upgrade, add_column, add_index, backfill
 from locus_mysql.families.family import Family
 from locus_mysql.families.registry import families, register_family
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Never
 from ..encryption import Encryption
 from ..errors import InvalidInput, SetupError
 from ..extras import install_command
-from ..suggestions import did_you_mean
+from ..wording import did_you_mean
 
 OK, FAILED, WRONG = 0, 1, 2
 
@@ -113,6 +113,13 @@ def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:
 def add_tenant(parser: argparse._ActionsContainer, what: str = "checkpoints") -> None:
     """Add ``--tenant``."""
     parser.add_argument("--tenant", help=f"whose {what} (default)")
+
+
+def add_tenants(parser: argparse.ArgumentParser) -> None:
+    """Add ``--tenant`` and ``--all-tenants``."""
+    which = parser.add_mutually_exclusive_group()
+    add_tenant(which)
+    which.add_argument("--all-tenants", action="store_true", help="all tenants, one after another")
 
 
 def add_prefix(parser: argparse.ArgumentParser, default: str = "locus_") -> None:

@@ -9,8 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..config import MySQLConfig
-from ..dsn import hide, secrets_in
+from ..config import MySQLConfig, hide, secrets_in
 from ..errors import LocusMySQLError, SetupError, UsageError
 from ..families.registry import families, find_family
 from ..integrations.locus_sdk import need_locus

@@ -5,22 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from ..config import MySQLConfig
 from ..errors import InvalidInput, SchemaMismatch, UsageError
 from ..families.family import Family, HasUserModel
 from ..families.registry import families, find_family
-from ..records.files import FORMAT, FileSource, FileTarget
+from ..records.files import FORMAT, FileSource, FileTarget, first_line
 from ..records.transfer import RowSource, RowTarget
 from ..runtime.database import Database
-from ..transfer.engine import TransferReport, transfer
-from ..transfer.jsonl import Head, limited_lines
-from ..transfer.part_file import PartFile
+from ..transfer.engine import Advance, TransferReport, transfer
+from ..transfer.files import Head, PartFile, limited_lines, make_folder
 from .arguments import (
     FAILED,
     OK,
@@ -28,13 +29,14 @@ from .arguments import (
     add_connection,
     add_prefix,
     add_tenant,
+    add_tenants,
     add_which_threads,
     fields_of,
     notify,
     options_of,
 )
 from .progress import Progress
-from .tables import existing_families, family_name
+from .tables import existing_families, family_name, tenants_of
 
 #: The name of a file that stands for the standard output or input.
 STANDARD_STREAM = "-"
@@ -42,7 +44,11 @@ STANDARD_STREAM = "-"
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``export``."""
-    parser.add_argument("file", metavar="FILE", help="where to write to; - for the standard output")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="where to write to; - for the standard output; with --all-tenants, a folder for a file of each tenant",
+    )
     add_which_threads(parser)
     parser.add_argument(
         "--since",
@@ -66,13 +72,17 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "--where", nargs="+", metavar="FIELD=VALUE", type=_pair, help="with --family memu: only records in this scope"
     )
     add_connection(parser)
-    add_tenant(parser)
+    add_tenants(parser)
     add_prefix(parser, "locus_; none for memu")
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``import``."""
-    parser.add_argument("file", metavar="FILE", help="where to read from; - for the standard input")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="where to read from: a file, a folder that --all-tenants wrote, or - for the standard input",
+    )
     parser.add_argument(
         "--overwrite",
         action="store_true",
@@ -84,7 +94,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 
 def export_records(arguments: argparse.Namespace) -> int:
-    """Write a tenant's rows to a file. A killed export continues when it is started again."""
+    """Write the rows of a tenant, or of each tenant, to a file. A killed export continues when it is started again."""
     refuse_terminal(arguments.file)
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
     selection = {
@@ -94,13 +104,16 @@ def export_records(arguments: argparse.Namespace) -> int:
         "namespace": arguments.namespace,
         "where": None if arguments.where is None else dict(arguments.where),
     }
+    selection = {name: value for name, value in selection.items() if value is not None}
+    if arguments.all_tenants:
+        return _export_all(arguments, config, selection)
     name = arguments.family or first_existing(config, "Exporting")
     try:
         return export_rows(
             with_scope(find_family(name), arguments.scope),
             config,
             arguments.file,
-            **{name: value for name, value in selection.items() if value is not None},
+            **selection,
         )
     except SchemaMismatch:
         first_existing(config, "Exporting", name)  # if the tables do not exist, raises an error with those that do
@@ -159,66 +172,141 @@ def export_rows(family: Family, config: MySQLConfig, name: str, **selection: Any
         UsageError: The file cannot be written, or the family does not support the selection.
     """
     report = TransferReport("row", "exported", notify=notify)
-    tables = family.tables(config)
-
-    async def run(source: RowSource, target: FileTarget) -> None:
-        with Progress("rows") as progress:
-            report.notify = progress.notify
-            await transfer(source, target, report, advance=progress.advance)
 
     async def export() -> None:
         async with Database(config) as database:
-            source = RowSource(tables, config, database, **selection)
-            if name == STANDARD_STREAM:
-                await run(source, FileTarget(source, _StandardOutput(), report))
-                return
-            with PartFile(Path(name)) as file:
-                target = FileTarget(source, file, report)
-                target.resume(file)
-                await run(source, target)
-                file.finish()
+            source = RowSource(family.tables(config), config, database, **selection)
+            with Progress("rows") as progress:
+                if name == STANDARD_STREAM:
+                    target = FileTarget(source, _StandardOutput(), report)
+                    await transfer(source, target, report, advance=progress.advance)
+                else:
+                    await _write(source, Path(name), report, progress.advance)
 
     asyncio.run(export())
     notify(str(report))
     return OK if report.complete else FAILED
 
 
+async def _write(source: RowSource, path: Path, report: TransferReport, advance: Advance) -> None:
+    """Write rows to a file; continue one that was partially written."""
+    with PartFile(path) as file:
+        target = FileTarget(source, file, report)
+        target.resume(file)
+        await transfer(source, target, report, advance=advance)
+        file.finish()
+
+
+def _export_all(arguments: argparse.Namespace, config: MySQLConfig, selection: Mapping[str, Any]) -> int:
+    """Write the rows of each tenant and family to a file in a folder, which has ``.part`` after its name until the end.
+
+    Raises:
+        UsageError: The folder exists or cannot be written, or a part was left by an export of other rows.
+    """
+    folder = Path(arguments.file)
+    part = folder.with_name(f"{folder.name}.part")
+    if arguments.file == STANDARD_STREAM or folder.exists():
+        raise UsageError(f"{folder} cannot be the folder of an export, because it exists. Name one that does not.")
+    report = TransferReport("row", "exported")
+
+    async def export() -> None:
+        async with Database(config) as database:
+            found = await existing_families(database, arguments.family)
+            make_folder(part)
+            with Progress("rows") as progress:
+                report.notify = progress.notify
+                for one in found:
+                    family = one if not isinstance(one, HasUserModel) else with_scope(one, arguments.scope)
+                    async for tenant in tenants_of(database, family):
+                        own = config.for_store(tenant=tenant)
+                        source = RowSource(family.tables(own), own, database, **selection)
+                        path = part / _file_name(tenant, family.name)
+                        if not path.exists():
+                            await _write(source, path, report, lambda report, _: progress.advance(report, None))
+                        elif next(limited_lines(path.open("rb"))) != first_line(source):
+                            raise UsageError(f"{part} was left by another export, of other rows. Remove it.")
+            part.rename(folder)
+
+    asyncio.run(export())
+    notify(str(report))
+    return OK if report.complete else FAILED
+
+
+def _file_name(tenant: str, family: str) -> str:
+    """Return the name of a tenant's file, which is short and differs in more than case from those of others."""
+    return f"{quote(tenant, safe='')[:100]}-{hashlib.sha256(tenant.encode()).hexdigest()[:12]}.{family}.jsonl"
+
+
 def import_file(arguments: argparse.Namespace) -> int:
-    """Write a file's rows into the tables of their family. A repeated import skips existing rows."""
+    """Write the rows of a file, or of the files in a folder, into the tables. A repeated import skips existing rows."""
     config = MySQLConfig.from_env(**options_of(arguments))
-    with _opened(arguments.file) as file:
-        report = asyncio.run(import_lines(config, limited_lines(file), overwrite=arguments.overwrite))
+    folder = Path(arguments.file)
+    names, of_file = [arguments.file], folder.is_dir()
+    if of_file:
+        names = sorted(str(one) for one in folder.glob("*.jsonl"))
+        if not names or arguments.tenant is not None:
+            why = "no export of all tenants" if not names else "one of all tenants, each of which is kept: no --tenant"
+            raise UsageError(f"{folder} is {why}.")
+    report = TransferReport("row", "imported")
+
+    async def run() -> None:
+        options = {"overwrite": arguments.overwrite, "of_file": of_file}
+        async with Database(config) as database:
+            with Progress("rows") as progress:
+                report.notify = progress.notify
+                for name in names:
+                    with _opened(name) as file:
+                        try:
+                            await import_lines(database, limited_lines(file), report, progress.advance, **options)
+                        except InvalidInput as error:
+                            raise (InvalidInput(f"{name}: {error}") if of_file else error) from None
+
+    asyncio.run(run())
     print(report)
     return OK if report.complete else FAILED
 
 
-async def import_lines(config: MySQLConfig, lines: Iterable[bytes], *, overwrite: bool = False) -> TransferReport:
-    """Write the rows in the lines of a file into the tables of their family."""
-    async with Database(config) as database:
+async def import_lines(
+    database: Database,
+    lines: Iterable[bytes],
+    report: TransferReport,
+    advance: Advance = lambda *_: None,
+    *,
+    overwrite: bool = False,
+    of_file: bool = False,
+) -> None:
+    """Write the rows in the lines of a file into the tables of their family.
 
-        def target(head: Head) -> RowTarget:
-            names = {family.name: family for family in families()}
-            family = names.get(str(head.content.get("family")))
-            if head.format != FORMAT or family is None:
-                raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
-            if isinstance(family, HasUserModel):
-                scope = head.content.get("scope")
-                if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
-                    raise InvalidInput("The file does not name the fields of the user model (scope).")
-                family = family.with_fields(scope)
-            found, stored = head.content.get("layout"), family.schema(config).layout_version
-            if found != stored:
-                raise InvalidInput(
-                    f"The rows have layout {found!s:.20}, and the tables have layout {stored}. Export them again after "
-                    "migrating the tables."
-                )
-            return RowTarget(family.tables(config), config, database, overwrite=overwrite)
+    Args:
+        database: The database, with the tenant.
+        lines: The lines.
+        report: Counts the rows.
+        advance: Called after each page.
+        overwrite: See `RowTarget`.
+        of_file: Whether the tenant is that of the first line.
+    """
 
-        reader = FileSource(lines, target)
-        report = TransferReport("row", "imported")
-        with Progress("rows") as progress:
-            report.notify = progress.notify
-            return await transfer(reader, reader.target, report, advance=progress.advance)
+    def target(head: Head) -> RowTarget:
+        names = {family.name: family for family in families()}
+        family = names.get(str(head.content.get("family")))
+        if head.format != FORMAT or family is None:
+            raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
+        if isinstance(family, HasUserModel):
+            scope = head.content.get("scope")
+            if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
+                raise InvalidInput("The file does not name the fields of the user model (scope).")
+            family = family.with_fields(scope)
+        config = database.config.for_store(tenant=str(head.content.get("tenant"))) if of_file else database.config
+        found, stored = head.content.get("layout"), family.schema(config).layout_version
+        if found != stored:
+            raise InvalidInput(
+                f"The rows have layout {found!s:.20}, and the tables have layout {stored}. Export them again after "
+                "migrating the tables."
+            )
+        return RowTarget(family.tables(config), config, database, overwrite=overwrite)
+
+    reader = FileSource(lines, target)
+    await transfer(reader, reader.target, report, advance=advance)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -21,26 +21,26 @@ from ..engine.bootstrap import check_layouts, describe, missing_tables, no_table
 from ..engine.logs import warning_about
 from ..engine.operation import Operation, fetch
 from ..errors import SchemaMismatch
-from ..families.checkpoints.store import StoreOperations
 from ..families.family import Family
+from ..families.reencryption import warn_of_clear_words
 from ..families.registry import families, find_family
-from ..families.word_indexes import warn_of_clear_words
 from ..records.ledger import CLAIMED_S
 from ..records.maintenance import Count, Counts, in_words
-from ..runtime.counting import counted
+from ..runtime.arguments import tenant_of
 from ..runtime.database import Database
+from ..wording import counted
 from .arguments import (
     FAILED,
     OK,
     add_connection,
     add_prefix,
-    add_tenant,
+    add_tenants,
     notify,
     options_of,
     sanitize,
 )
 from .progress import EVERY_S
-from .tables import add_family, existing_families
+from .tables import add_family, existing_families, tenants_of
 
 T = TypeVar("T")
 
@@ -83,9 +83,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def _add_which_tables(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    which = parser.add_mutually_exclusive_group()
-    add_tenant(which)
-    which.add_argument("--all-tenants", action="store_true", help="all tenants, one after another")
+    add_tenants(parser)
     add_prefix(parser, "locus_; none for memu")
     add_family(parser, families())
 
@@ -110,9 +108,9 @@ def vacuum(arguments: argparse.Namespace) -> int:
                         _print_vacuum(family, totals, arguments)
                     continue
                 if arguments.dry_run:
-                    running = maintenance.waste(config.tenant, days)
+                    running = maintenance.waste(tenant_of(config), days)
                 else:
-                    running = maintenance.vacuum(config.tenant, *age)
+                    running = maintenance.vacuum(tenant_of(config), *age)
                 counts = await database.asynchronous.run(running, family.schema(config), config.ddl_mode)
                 done[family.name] = _as_json(counts)
                 if not arguments.json:
@@ -141,25 +139,24 @@ async def _of_all_tenants(database: Database, family: Family, arguments: argpars
         while not arguments.dry_run and (some := await run(maintenance.remove_expired(EXPIRED_AT_ONCE))):
             expired += some
             await job.claim()
-        while page := await run(maintenance.tenants(last)):
-            for tenant in page:
-                if arguments.dry_run:
-                    counts = await run(maintenance.waste(tenant, days))
-                else:
-                    await job.claim()
-                    counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
-                for one in counts:
-                    totals[one.phrase] += one.number
-                last, number = tenant, number + 1
-                job.show(number)
+        async for tenant in tenants_of(database, family, last):
+            if arguments.dry_run:
+                counts = await run(maintenance.waste(tenant, days))
+            else:
+                await job.claim()
+                counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
+            for one in counts:
+                totals[one.phrase] += one.number
+            last, number = tenant, number + 1
+            job.show(number)
     except BaseException:
         if last != arguments.after:
             notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
         raise
     if not totals:  # no tenant is left
-        counts = await run(maintenance.waste(database.config.tenant))
+        counts = await run(maintenance.waste(tenant_of(database.config)))
         if not arguments.dry_run:
-            counts = await run(maintenance.vacuum(database.config.tenant, *(() if days is None else (days,))))
+            counts = await run(maintenance.vacuum(tenant_of(database.config), *(() if days is None else (days,))))
         totals.update({one.phrase: one.number for one in counts})
     first, *others = totals
     return Count(totals[first] + expired, first), *(Count(totals[one], one) for one in others)
@@ -203,7 +200,7 @@ class _Job:
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:
     removed = [count for count in counts if count.number]
-    verb = "Would remove" if arguments.dry_run else "Removed"
+    verb = "Would remove now, or within an hour:" if arguments.dry_run else "Removed"
     print(f"{verb} {in_words(removed) if removed else 'nothing'} of {family.name}.")
 
 
@@ -240,10 +237,9 @@ def health(arguments: argparse.Namespace) -> int:
 async def _server(database: Database) -> dict[str, Any]:
     """Return the server's version, response time and state."""
     config, engine = database.config, database.asynchronous
-    operations = StoreOperations(config)
-    found = await engine.run(operations.health_check())
+    found = await database.health_check()
     began = time.monotonic()
-    await engine.run(operations.health_check())
+    await database.health_check()
     answer_ms = (time.monotonic() - began) * 1000
     grouped = any(row[0] for row in await engine.run(fetch(GROUP)))  # else the plugin is only installed
     groups = [row.consistency for row in await engine.run(fetch(GROUP_CONSISTENCY))] if grouped else []
@@ -321,15 +317,11 @@ async def _of_family(database: Database, family: Family, *, all_tenants: bool) -
     maintenance = family.maintenance(config)
     stored, unneeded = dict[str, int](), dict[str, int]()
     try:
-        page = [config.tenant]
-        if all_tenants:
-            page = await engine.run(maintenance.tenants())
-        while page:
-            for tenant in page:
-                for sums, operation in ((stored, maintenance.stored), (unneeded, maintenance.waste)):
-                    for one in await engine.run(operation(tenant)):
-                        sums[one.phrase] = sums.get(one.phrase, 0) + one.number
-            page = await engine.run(maintenance.tenants(page[-1])) if all_tenants else []
+        tenants = [one async for one in tenants_of(database, family)] if all_tenants else [tenant_of(config)]
+        for tenant in tenants:
+            for sums, operation in ((stored, maintenance.stored), (unneeded, maintenance.waste)):
+                for one in await engine.run(operation(tenant)):
+                    sums[one.phrase] = sums.get(one.phrase, 0) + one.number
         found["stored"] = _as_json([Count(number, phrase) for phrase, number in stored.items()])
         found["unneeded"] = _as_json([Count(number, phrase) for phrase, number in unneeded.items()])
     except SchemaMismatch:

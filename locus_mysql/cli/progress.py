@@ -7,8 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from ..runtime.counting import counted
 from ..transfer.engine import TransferReport
+from ..wording import counted
 from .arguments import notify, sanitize
 
 if TYPE_CHECKING:

@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from ..config import MySQLConfig
-from ..dialect.upgrades import Step
+from ..dialect.schema import Step
 from ..engine.migration import Plan, plan
 from ..engine.migration import migrate as migrate_tables
 from ..engine.retry import next_page
 from ..errors import UsageError
 from ..families.family import EncryptsColumns
-from ..families.memories.base import AsyncMemories, SyncMemories, count_items, embed_page
+from ..families.memories.store import AsyncMemories, SyncMemories, count_items, embed_page
 from ..families.migrating import asked, exists, migrating
 from ..families.reencryption import Reencrypted, reencrypt
 from ..families.registry import families
-from ..runtime.counting import counted
+from ..runtime.arguments import tenant_of
 from ..runtime.database import Database
 from ..transfer.engine import TransferReport
+from ..wording import counted
 from .arguments import FAILED, OK, add_connection, add_prefix, add_tenant, notify, options_of
 from .progress import Progress
 from .tables import add_family, without_tables
@@ -165,7 +166,7 @@ def embed_items(arguments: argparse.Namespace) -> int:
 async def _embed(found: Any, arguments: argparse.Namespace) -> TransferReport:
     store = _memories_of(found, arguments.store)
     operations = store._operations
-    tenant, dry_run = arguments.tenant or operations.config.tenant, arguments.dry_run
+    tenant, dry_run = arguments.tenant or tenant_of(operations.config), arguments.dry_run
     report, after = TransferReport("item", "embedded", dry_run=dry_run), None
     try:
         total = await count_items(store, arguments.namespace, tenant=tenant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -32,12 +32,17 @@ def add_family(parser: argparse.ArgumentParser, known: Iterable[Family], *, scop
     Args:
         parser: The parser of the command.
         known: The families to choose from.
-        scoped: Whether the command needs the scope.
+        scoped: Whether the command needs the scope. It then takes any number of families.
     """
     by_name = {family.name: family for family in known}
     listed = ", ".join(f"{name} ({family.title}: {family.users})" for name, family in by_name.items())
     parser.add_argument(
-        "--family", type=family_name, choices=tuple(by_name), metavar="NAME", help=f"only these tables: {listed}"
+        "--family",
+        action="append" if scoped else "store",
+        type=family_name,
+        choices=tuple(by_name),
+        metavar="NAME",
+        help=f"only these tables{'; may be given more than once' if scoped else ''}: {listed}",
     )
     if scoped:
         parser.add_argument(
@@ -86,7 +91,7 @@ def add_grants(parser: argparse.ArgumentParser) -> None:
 
 def schema(arguments: argparse.Namespace) -> int:
     """Print the statements that create the tables."""
-    found = schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family, arguments.scope)
+    found = schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family or (), arguments.scope)
     if arguments.engine == "oceanbase":
         return _schema_on_oceanbase(found, arguments.partitions, named=arguments.family is not None)
     if arguments.partitions is not None:
@@ -125,7 +130,7 @@ def grants(arguments: argparse.Namespace) -> int:
     if not _ACCOUNT.fullmatch(account):
         raise UsageError(f"An account is written as 'name'@'host', each in single quotes, not {account[:80]!r}.")
     config = MySQLConfig.from_env(**options_of(arguments), database=arguments.database)
-    wanted = schemas(config, arguments.family, arguments.scope)
+    wanted = schemas(config, arguments.family or (), arguments.scope)
     if arguments.create:
         more = ", REFERENCES" if any(schema.has_foreign_keys for schema in wanted) else ""
         print(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE{more} ON `{config.database}`.* TO {account};")
@@ -136,23 +141,20 @@ def grants(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_id") -> list[Schema]:
-    """Return the tables of one family, or of all families except those that must be named.
+def schemas(config: MySQLConfig, names: Sequence[str] = (), scope: str = "user_id") -> list[Schema]:
+    """Return the tables of some families, or of all families except those that must be named.
 
     Args:
         config: The options; only the prefix and the full-text index are used.
-        family: Its name.
+        names: Their names.
         scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope`.
 
     Raises:
         UsageError: A field of the scope cannot be a column.
     """
-    if family is None:
-        return [one.schema(config) for one in families() if not one.on_request]
-    found = find_family(family)
-    if isinstance(found, HasUserModel):
-        found = found.with_fields(fields_of(scope))
-    return [found.schema(config)]
+    chosen = [find_family(name) for name in names] or [one for one in families() if not one.on_request]
+    with_fields = [one.with_fields(fields_of(scope)) if isinstance(one, HasUserModel) else one for one in chosen]
+    return [one.schema(config) for one in with_fields]
 
 
 async def existing_families(database: Database, name: str | None) -> list[Family]:
@@ -172,6 +174,14 @@ async def existing_families(database: Database, name: str | None) -> list[Family
     if not found:
         raise SchemaMismatch(await without_tables(database, name))
     return found
+
+
+async def tenants_of(database: Database, family: Family, after: str = "") -> AsyncGenerator[str, None]:
+    """Return the tenants that have owners in the tables of a family after one, in their order."""
+    maintenance, schema = family.maintenance(database.config), family.schema(database.config)
+    while page := await database.asynchronous.run(maintenance.tenants(after), schema, "validate"):
+        for after in page:
+            yield after
 
 
 async def without_tables(database: Database, name: str | None, kind: str = "") -> str:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import getpass
 import json
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -21,9 +22,10 @@ from ..families.family import Family
 from ..families.forgetting import Receipt
 from ..families.forgetting import forget as forget_owners
 from ..families.registry import families
-from ..runtime.counting import counted
 from ..runtime.database import Database
+from ..wording import counted
 from .arguments import (
+    FAILED,
     OK,
     WrongArgument,
     add_connection,
@@ -57,16 +59,20 @@ def tenants(arguments: argparse.Namespace) -> int:
     """List tenants with the rows, bytes and last write of each family."""
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
-    async def run() -> list[dict[str, Any]]:
+    async def run() -> list[list[dict[str, Any]]]:
         async with Database(config) as database:
-            found = []
-            for family in await existing_families(database, arguments.family):
-                found += await _of_family(database, family, arguments.after, arguments.limit)
-            return found
+            existing = await existing_families(database, arguments.family)
+            return [await _of_family(database, one, arguments.after, arguments.limit + 1) for one in existing]
 
-    found = asyncio.run(run())
+    pages = asyncio.run(run())
+    # The next page begins where the first of the lists ends, so that no family's tenants are passed over.
+    ends = [page[arguments.limit - 1]["tenant"] for page in pages if len(page) > arguments.limit]
+    cursor = min(ends, default=None)
+    found = [one for page in pages for one in page if cursor is None or one["tenant"] <= cursor]
+    if cursor is not None:
+        notify(f"There are more tenants: --after {shlex.quote(cursor)} lists the next ones, -n more at once.")
     if arguments.json:
-        print(json.dumps({"tenants": found}, indent=2))
+        print(json.dumps({"tenants": found, "cursor": cursor}, indent=2))
         return OK
     for one in found:
         print(f"{sanitize_line(one['tenant'])}: {one['family']}, {_in_words(one)}")
@@ -74,10 +80,14 @@ def tenants(arguments: argparse.Namespace) -> int:
 
 
 async def _of_family(database: Database, family: Family, after: str, limit: int) -> list[dict[str, Any]]:
-    """Return what tenants have in a family. Bytes are estimated from the average sizes of the tables' rows."""
+    """Return what tenants have in a family.
+
+    Bytes are estimated from the average sizes of the tables' rows in MySQL's statistics, which may be a day old.
+    """
     config, engine = database.config, database.asynchronous
     maintenance, schema = family.maintenance(config), family.schema(config)
-    sizes = {one.table: one.size_bytes / max(one.rows, 1) for one in await engine.run(fetch(table_sizes(schema.names)))}
+    known = await engine.run(fetch(table_sizes(schema.names)))
+    sizes = {one.table: one.size_bytes / one.rows for one in known if one.rows}
     found: list[dict[str, Any]] = []
     while len(found) < limit:
         page = await engine.run(maintenance.tenants(after, min(AT_ONCE, limit - len(found))), schema, "validate")
@@ -138,10 +148,16 @@ def add_forget(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser, "data; without the next two, all of it")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--owner", action="append", metavar="GLOB", help="only threads, sessions, items … with such names, as 'u-17/*'"
+        "--owner",
+        action="append",
+        metavar="GLOB",
+        help="only threads, sessions, items … with such names, as 'u-17/*'; may be given more than once, as "
+        "for memories of namespace users/u-17 also 'users/u-17/*'",
     )
     which.add_argument(
-        "--owners", metavar="FILE", help='the same by family, as JSON: {"graphs": ["u-17/*"], "memories": ["u-17/*"]}'
+        "--owners",
+        metavar="FILE",
+        help='the same by family, as JSON: {"graphs": ["u-17/*"], "memories": ["users/u-17/*"]}',
     )
     add_family(parser, families())
     parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
@@ -189,7 +205,12 @@ def forget(arguments: argparse.Namespace) -> int:
                 progress=keep,
             )
 
-    print(json.dumps(asyncio.run(run()).to_json(), indent=2))
+    receipt = asyncio.run(run())
+    print(json.dumps(receipt.to_json(), indent=2))
+    if not any(one.owners or one.names for one in receipt.families.values()):
+        which = "" if owners is None else ", under such names"
+        notify(f"Nothing is stored of tenant {config.tenant!r}{which}.")
+        return FAILED
     return OK
 
 

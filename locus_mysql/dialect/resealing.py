@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .dialect import Texts
-from .sql import SQL
+from .sql import SQL, Texts
 from .statement import Statement
 
 #: The first bytes of a value, which hold the id of its key: the format, the length of the id, and the id.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import NamedTuple
 
 from .statement import Query, Statement
@@ -12,6 +13,14 @@ class WritesRow(NamedTuple):
     """Whether a server refuses writes."""
 
     read_only: int
+
+
+class HealthRow(NamedTuple):
+    """A server's version, whether it refuses writes, and its time."""
+
+    version: str
+    read_only: int
+    time: datetime
 
 
 class GroupRow(NamedTuple):
@@ -45,6 +54,8 @@ class GroupConsistencyRow(NamedTuple):
 READ_ONLY = "(@@GLOBAL.read_only OR @@GLOBAL.innodb_read_only)"
 
 WRITES = Query(f"SELECT {READ_ONLY}", row=WritesRow)
+
+HEALTH = Query(f"SELECT VERSION(), {READ_ONLY}, UTC_TIMESTAMP(6)", row=HealthRow)
 
 #: Needs the privilege SELECT on that table, which has no rows where Group Replication is not installed.
 MEMBERS = Query(

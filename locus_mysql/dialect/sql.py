@@ -19,14 +19,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
-from .statement import Param, Query, R, Statement
-from .template import (
+from .schema import Schema
+from .statement import (
     TEXT_LIMIT_CHARACTERS,
     TEXTS_LIMIT,
+    Param,
     ParameterNames,
+    Query,
+    R,
     Shape,
+    Statement,
     Text,
     fill,
     params_of,
@@ -35,8 +39,45 @@ from .template import (
 )
 from .variants import OCEANBASE
 
-if TYPE_CHECKING:
-    from .dialect import Texts
+#: Seconds for which a write that was carried out can be recognised by its token. No write is repeated for that long:
+#: see ``retry_deadline_s``.
+RETENTION_S = 900
+
+# The number of rows that the statement before this one affected. A server that fails to send an answer, because the
+# connection broke, carries out the rest of the packet; but after the first statement whose answer it fails to send,
+# ROW_COUNT() is -1 instead of that number. So -1 undoes the batch, with error 3141; the client repeats it.
+AFFECTED = "(ROW_COUNT() + JSON_LENGTH(IF(ROW_COUNT() >= 0, '[]', '')))"
+
+
+class Texts:
+    """The pieces of statements, and the texts that were made of them; see `SQL`.
+
+    Args:
+        pieces: The pieces: the quoted names of the tables by their roles, and texts that statements share.
+    """
+
+    def __init__(self, pieces: Mapping[str, str]) -> None:
+        self.pieces = pieces
+        #: The texts that `SQL` made.
+        self.compiled: dict[Any, Compiled] = {}
+
+
+class Dialect(Texts):
+    """MySQL's SQL for one family of tables: what its statements (`SQL`) are filled with. It does no I/O.
+
+    Args:
+        schema: The tables.
+        names: Their unquoted names by their roles.
+        pieces: Texts that the family's statements share; a statement has them as ``{name}``.
+    """
+
+    def __init__(self, schema: Schema, names: Mapping[str, str], pieces: Mapping[str, str] | None = None) -> None:
+        tables = {role: f"`{name}`" for role, name in names.items()}
+        shared = {"FAMILY": schema.family, "RETENTION_S": str(RETENTION_S), "AFFECTED": AFFECTED}
+        super().__init__({**shared, **(pieces or {}), **tables})
+        self.schema = schema
+        self.names = names
+
 
 NO_PIECES: Mapping[str, str] = {}
 

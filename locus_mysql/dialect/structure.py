@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .schema import Schema
-from .statement import Query
-from .template import fill, placeholders
+from .statement import Query, fill, placeholders
 from .variants import Variant
 
 # DEFAULT and EXTRA show whether an INSERT may leave out a column that this package does not know.

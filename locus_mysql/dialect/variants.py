@@ -12,8 +12,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .statement import Query, Statement, column_types
-from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, ParameterNames, Text, fill, params_of, place_parameters
+from .statement import (
+    TEXT_LIMIT_CHARACTERS,
+    TEXTS_LIMIT,
+    ParameterNames,
+    Query,
+    Statement,
+    Text,
+    column_types,
+    fill,
+    params_of,
+    place_parameters,
+)
 
 #: The error of a duplicate key, the key in its message, and the table in a statement that writes.
 _DUPLICATE = 1062

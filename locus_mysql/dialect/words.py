@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from zlib import crc32
 
 from .schema import NeededIndex
-from .template import like
+from .statement import like
 from .variants import OCEANBASE
 
 Parser: TypeAlias = Literal["default", "ngram"]

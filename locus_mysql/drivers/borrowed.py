@@ -35,6 +35,8 @@ class Borrowed:
     """
 
     def __init__(self, connection: object) -> None:
+        self._lent: Any = getattr(connection, "sync_connection", connection)
+        self._by_sqlalchemy = hasattr(self._lent, "get_transaction")
         self._connection: Any = _unwrapped(connection)
         modules = [one.__module__ for one in type(self._connection).__mro__]
         found = next((_LIBRARIES[module] for module in modules if module in _LIBRARIES), None)
@@ -43,11 +45,35 @@ class Borrowed:
                 f"A {type(connection).__module__}.{type(connection).__name__} is no connection that can be used. Give "
                 "an open connection of mysql-connector, PyMySQL, aiomysql or asyncmy, or SQLAlchemy's, which has one."
             )
-        self.blocks, self._query, self._drop = found
+        self.blocks, self._query, self._drop, self._is_open = found
+        self._transaction = self._lent.get_transaction() if self._by_sqlalchemy else None
+        self._was_open = bool(self._is_open(self._connection))
 
     def query(self, statement: bytes) -> Calls:
         """Send a statement; return its result. Raises the library's errors."""
-        return self._query(self._connection, statement)
+        result = yield from self._query(self._connection, statement)
+        self._was_open = self._was_open or bool(self._is_open(self._connection))
+        return result
+
+    def has_ended(self) -> bool:
+        """Return whether the transaction that was lent has ended, as far as the client knows; sends nothing.
+
+        The server says with each answer whether a transaction is open. Only SQLAlchemy knows which one.
+        """
+        if self._by_sqlalchemy:
+            if self._lent.closed or self._lent.invalidated:
+                return True
+            now = self._lent.get_transaction()
+            self._transaction = self._transaction or now
+            if now is not self._transaction:
+                return True
+        elif _unwrapped(self._lent) is not self._connection:
+            return True
+        return self._was_open and not self._is_open(self._connection)
+
+    def can_commit(self) -> bool:
+        """Return False for a connection of SQLAlchemy without a transaction: its ``commit`` would do nothing."""
+        return not self._by_sqlalchemy or self._lent.get_transaction() is not None
 
     def drop(self) -> None:
         """Close the socket at once, which undoes the transaction; never raises."""
@@ -111,12 +137,35 @@ def _read(rows: Sequence[Sequence[bytes | None]], columns: Sequence[tuple[int, i
     return Result(read, 0, 0, len(columns))
 
 
-#: By the module of the connection's class: whether its calls block, how to send a statement, how to close the socket.
-_LIBRARIES: dict[str, tuple[bool, Callable[[Any, bytes], Calls], Callable[[Any], object]]] = {
-    "pymysql.connections": (True, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda it: it._force_close()),
-    "aiomysql.connection": (False, partial(_ask_pymysql, ("use_unicode", "decoders")), lambda it: it.close()),
-    "asyncmy.connection": (False, partial(_ask_pymysql, ("_use_unicode", "_decoders")), lambda it: it.close()),
-    "mysql.connector.connection": (True, _ask_connector, lambda it: it.shutdown()),
-    "mysql.connector.connection_cext": (True, _ask_connector, lambda it: it.shutdown()),
-    "mysql.connector.aio.connection": (False, _ask_connector, lambda it: it._socket._writer.transport.abort()),
+#: By the module of the connection's class: whether its calls block, how to send a statement, how to close the socket,
+#: and whether the server's last answer said that a transaction is open.
+_LIBRARIES: dict[
+    str, tuple[bool, Callable[[Any, bytes], Calls], Callable[[Any], object], Callable[[Any], bool | int]]
+] = {
+    "pymysql.connections": (
+        True,
+        partial(_ask_pymysql, ("use_unicode", "decoders")),
+        lambda it: it._force_close(),
+        lambda it: it.server_status & 1,
+    ),
+    "aiomysql.connection": (
+        False,
+        partial(_ask_pymysql, ("use_unicode", "decoders")),
+        lambda it: it.close(),
+        lambda it: it.get_transaction_status(),
+    ),
+    "asyncmy.connection": (
+        False,
+        partial(_ask_pymysql, ("_use_unicode", "_decoders")),
+        lambda it: it.close(),
+        lambda it: it.get_transaction_status(),
+    ),
+    "mysql.connector.connection": (True, _ask_connector, lambda it: it.shutdown(), lambda it: it.in_transaction),
+    "mysql.connector.connection_cext": (True, _ask_connector, lambda it: it.shutdown(), lambda it: it.in_transaction),
+    "mysql.connector.aio.connection": (
+        False,
+        _ask_connector,
+        lambda it: it._socket._writer.transport.abort(),
+        lambda it: it.in_transaction,
+    ),
 }

@@ -19,6 +19,7 @@ import threading
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 from ..background_loop import in_thread
 from ..config import ConnectionOptions, Endpoint
@@ -158,6 +159,14 @@ class _Server:
         finally:
             timer.cancel()
 
+    def _how_to_read(self) -> str:
+        """Return a sentence with the DSN by which other processes can read what a running server has."""
+        socket = self._folder / "server/run/sql.sock"
+        if len(os.fsencode(socket)) > embedded_keeper.MAX_SOCKET_BYTES:
+            return ""
+        dsn = f"mysql+pymysql://root@/{min(self._databases)}?read_only=true&unix_socket={quote(str(socket))}"
+        return f" To read from it while that process runs, use the DSN {dsn}"
+
     def _failure(self, answer: str) -> Exception:
         """Stop a keeper that did not answer correctly, and return the error."""
         self._stop_keeper()
@@ -168,8 +177,8 @@ class _Server:
             process = f"process {answer}" if answer.isdecimal() else "another process"
             return SetupError(
                 f"The embedded database in {self._folder} is in use by {process}: one process at a time can use a "
-                "folder. End that process, or name another folder. To share a database between processes, use a "
-                "MySQL server."
+                f"folder. End that process, or name another folder.{self._how_to_read()} To share a database between "
+                "processes, use a MySQL server."
             )
         if self._keeper.returncode == embedded_keeper.NOT_WRITABLE:
             return SetupError(

@@ -20,14 +20,13 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Schema, Statement
-from ..drivers.interface import DriverError, Result, ServerError
-from ..drivers.registry import find_driver
+from ..drivers.interface import DriverError, Result, ServerError, find_driver
 from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Execute, Shielded, Sleep
 from .connection_slots import Slot
-from .counters import Counters, PoolState
 from .group_commit import BEGIN, COMMIT, QueuedWrite, SendAlone, roll_back, send_with_others
+from .logs import Counters, PoolState
 from .loops import run_awaited, run_blocking
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
 from .pool import Pool, ServerConnection

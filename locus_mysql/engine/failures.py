@@ -185,7 +185,8 @@ ERROR_CLASSES = (
         frozenset({1044, 1142, 1143, 1227, 1370, 3879, 4208}),
         PrivilegeMissing,
         "User {user!r} lacks a privilege: {message}. Needed: GRANT SELECT, INSERT, UPDATE, DELETE ON `{database}`.* TO "
-        "the user; and CREATE, unless the tables exist or ddl_mode is not 'create'.",
+        "the user; and CREATE, for memU's tables REFERENCES too, unless the tables exist or ddl_mode is not 'create'. "
+        "`python -m locus_mysql grants` prints it.",
     ),
     ErrorClass(
         "no table",

@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ..config import ConnectionOptions
-from ..dialect.schema import Layout, Schema, read_comment
+from ..dialect.schema import Backfill, Layout, Schema, Step, Upgrade, read_comment
 from ..dialect.statement import Param, Query, Statement
-from ..dialect.upgrades import Backfill, Step, Upgrade
 from ..dialect.variants import variant_of
 from ..errors import LocusMySQLError, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable, UnsupportedServer
 from .bootstrap import VERSION, check_layout, missing_tables

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from ..background_loop import in_thread, result_of
 from ..drivers.interface import Driver, DriverError, ServerError
-from ..drivers.wire.responsive_timeout import ResponsiveTimeout
+from ..drivers.wire.sockets import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
 from ..options import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from .commands import AskPassword, CommandGenerator, Connect, Connection, StartServer

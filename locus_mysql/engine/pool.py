@@ -26,9 +26,9 @@ from . import logs
 from .cluster.topology import LeadsToSecondary
 from .commands import Close, CommandGenerator, Connection, Execute, Ping, Wait
 from .connection_slots import Slot
-from .counters import Counters, PoolState
 from .failures import READ_ONLY, lacks_temporary_table
 from .group_commit import CommitGroup
+from .logs import Counters, PoolState
 
 if TYPE_CHECKING:
     from .servers import Servers

@@ -29,9 +29,9 @@ from ..drivers.wire.session import SETTINGS, SETTINGS_OF_MYSQL, check_server_ver
 from ..errors import ConfigError, LocusMySQLError, SchemaMismatch, TransactionLost, Unavailable, UnsupportedServer
 from .bootstrap import DDLMode
 from .commands import CommandGenerator, Wait
-from .counters import Counters
 from .execution import Execution
 from .failures import NO_TABLE, explain, may_pass
+from .logs import Counters
 from .operation import IN_TRANSACTION, Batch, Operation, Results, Undone
 from .pool import Pool
 from .retry import Retry, undone_by
@@ -92,7 +92,7 @@ class TransactionExecution(Execution):
         """Carry out an operation.
 
         Raises:
-            TransactionLost: The transaction has ended, and nothing of it is stored.
+            TransactionLost: The transaction has ended. Unless the program committed it, nothing of it is stored.
             ConfigError: The connection has no open transaction, or one that does not fit.
             LocusMySQLError: The operation failed; what it did is undone, and the transaction is still open.
         """
@@ -115,6 +115,17 @@ class TransactionExecution(Execution):
         """Send a batch once. Raises no `DriverError`, after which it would be repeated."""
         self._check_writable(batch)
         writes = not batch.only_reads
+        if self._borrowed.has_ended():
+            self._lost = TransactionLost(
+                "The transaction of this `using` has ended: it was committed or rolled back, or its connection was "
+                "closed. This call did nothing. Make one `using` for each transaction."
+            )
+            raise self._lost
+        if writes and not self._borrowed.can_commit():
+            raise ConfigError(
+                "Nothing was written: SQLAlchemy has no transaction open on the connection, so its commit() would do "
+                "nothing. Begin one, such as by connection.begin()."
+            )
         try:
             if not self._isolation:
                 yield from self._inspect()

@@ -25,24 +25,24 @@ class Maintains(Protocol):
     """Counts, lists and removes what tenants have stored: see `Maintenance`. Each method is an operation."""
 
     def stored(self, tenant: str) -> Operation[Counts]:
-        """See `Maintenance.stored`."""
+        """Count what a tenant has stored. The first count is of owners. One round trip, and those of the family."""
 
     def waste(self, tenant: str, older_than_days: float | None = None) -> Operation[Counts]:
-        """See `Maintenance.waste`."""
+        """Count rows of a tenant that are no longer needed, or soon will not be. Changes nothing."""
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
         """See `Maintenance.vacuum`. Commands require an age for a family that is `Family.vacuumed_by_age`."""
 
     def tenants(self, after: str = "", limit: int = 500) -> Operation[list[str]]:
-        """See `Maintenance.tenants`."""
+        """Return names of tenants with owners, in their order. One round trip, and one look-up for each name."""
 
     def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
-        """See `Maintenance.usage`."""
+        """Return what tenants have stored. Reads a bounded number of rows of each, in one round trip."""
 
     def named(
         self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = 500
     ) -> Operation[list[Owned]]:
-        """See `Maintenance.named`."""
+        """Return the next owners of a tenant along the primary key whose names match, expired ones too."""
 
     @property
     def together(self) -> int:
@@ -55,10 +55,10 @@ class Maintains(Protocol):
         """See `Maintenance.remove_expired`."""
 
     def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
-        """See `Maintenance.remove`."""
+        """Remove owners with their parts, each in one transaction; items of long-term memory some hundreds at once."""
 
     def forget_rest(self, tenant: str, pattern: str = "*") -> Operation[None]:
-        """See `Maintenance.forget_rest`."""
+        """Remove parts without an owner, whose owners' names would match, and what the family keeps besides."""
 
 
 class Family(Protocol):
@@ -135,7 +135,7 @@ class DeclaredFamily(ABC):
         """Return the declaration of the tables."""
 
     def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
-        """See `Family.tables`."""
+        """Return the declarations from which exports, imports and copies follow, one for each table of owners."""
         return (self.declaration(config),)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
@@ -143,25 +143,25 @@ class DeclaredFamily(ABC):
         return Upkeep()
 
     def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
+        """Return the tables and their layout version."""
         return self.declaration(config).schema
 
     def maintenance(self, config: MySQLConfig) -> Maintains:
-        """See `Family.maintenance`."""
+        """Return the object that counts and removes rows, of any tenant."""
         return Maintenance(self.declaration(config), self.upkeep(config))
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """See `EncryptsColumns.encrypted_columns`."""
+        """Return the encrypted columns, and what their bytes are bound to, for ``reencrypt``."""
         return self.declaration(config).encrypted_columns()
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads | None:
-        """See `Family.inspection`."""
+        """Return the object that reads the tenant's threads for the inspector and the API."""
         from .inspection.owners import OwnerThreads
 
         return OwnerThreads(self.declaration(config), config)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges | None:
-        """See `Family.changes`."""
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
         from .inspection.owners import OwnerChanges
 
         return OwnerChanges(self.declaration(config), config)
@@ -194,10 +194,10 @@ class EncryptsColumns(Protocol):
 
     @property
     def name(self) -> str:
-        """See `Family.name`."""
+        """Its name in commands, in addresses of pages and in the comments of its tables, such as ``memories``."""
 
     def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
+        """Return the tables and their layout version."""
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
         """Return the encrypted columns, and what their bytes are bound to, for ``reencrypt``."""

@@ -108,7 +108,7 @@ async def forget(
     earlier: Receipt | None = None,
     progress: Progress = lambda _: None,
 ) -> Receipt:
-    """See `Database.forget`."""
+    """Remove all that is stored of a customer, in all families whose tables exist, and return a receipt."""
     running = _steps(database.config, tenant, owners, dry_run, by, earlier, progress)
     engine = database.asynchronous
     try:

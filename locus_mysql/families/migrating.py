@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from ..config import ENVIRONMENT, Environment, Keywords, MySQLConfig
 from ..dialect import Schema
-from ..dialect.upgrades import Step
+from ..dialect.schema import Step
 from ..engine.bootstrap import has_own_tables
 from ..engine.migration import Plan
 from ..engine.migration import migrate as migrate_tables

@@ -1,16 +1,18 @@
-"""Encrypts stored rows of all families anew, after a rotation of keys: `reencrypt`."""
+"""Encrypts stored rows of all families anew, after a rotation of keys: `reencrypt`; and finds indexes in clear text."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..config import MySQLConfig
-from ..dialect import Statement, resealing
+from ..dialect import Schema, Statement, resealing
 from ..dialect.resealing import OwnerTable, Resealing, RowKey, SealedColumn
+from ..dialect.schema import ExistingTable
+from ..dialect.words import INDEX_NAMES
 from ..encryption import Encryption
 from ..engine.bootstrap import has_own_tables
 from ..engine.operation import Batch, Operation, fetch
@@ -20,7 +22,6 @@ from ..runtime.database import Database
 from ..runtime.sealing import Sealing, Value, no_support, of_columns, of_text, sealed_by, to_text, with_keys
 from .family import EncryptsColumns
 from .registry import families, find_family
-from .word_indexes import warn_of_clear_words
 
 #: The columns of rows of another table, by the columns that link them.
 Owners: TypeAlias = Mapping[RowKey, tuple[Any, ...]]
@@ -360,3 +361,30 @@ def _of_family(
     schema = family.schema(config)
     tables = yield from fetch(schema.describe())
     return Reencrypted(family.name, dict(rows), replaced, tuple(damaged), warn_of_clear_words(schema, tables))
+
+
+#: The indexes for searches by word: of the texts, and of the rows whose text is not indexed yet.
+SEARCH_INDEXES = (*INDEX_NAMES.values(), "pending")
+
+
+def warn_of_clear_words(schema: Schema, tables: Iterable[ExistingTable]) -> tuple[str, ...]:
+    """Return a sentence, with the statement that removes them, for each table that still has such indexes.
+
+    Args:
+        schema: The family's declared tables. A family that encrypts declares none of these indexes; one that does not
+            encrypt may, and is not reported.
+        tables: The existing tables; some may be missing.
+    """
+    indexes = {table.name.casefold(): (table.indexes or "").split(",") for table in tables}
+    sentences = []
+    for declared in schema.tables:
+        existing = indexes.get(declared.name.casefold(), [])
+        unused = [index for index in SEARCH_INDEXES if index in existing and f"KEY {index} " not in declared.definition]
+        if unused:
+            drops = ", ".join(f"DROP KEY {index}" for index in unused)
+            sentences.append(
+                f"Table {declared.name!r} has indexes for searches by word from before encryption was turned on. They "
+                "hold words of earlier texts in clear text, also after `reencrypt`. Remove them: "
+                f"ALTER TABLE `{declared.name}` {drops};"
+            )
+    return tuple(sentences)

@@ -12,7 +12,7 @@ from ..config import ENVIRONMENT, Keywords
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.bootstrap import DDLMode, check_layout, is_of_family
-from ..engine.operation import Batch, Operation, Results, fetch
+from ..engine.operation import Batch, Operation, Results, drive_awaited, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..families.family import Family
 from ..families.inspection.conversation import messages_of, part_of_conversation
@@ -38,13 +38,12 @@ from ..families.inspection.status import status_of
 from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_awaited
 from ..families.memories.inspection import Memories
 from ..families.memories.searching import Way
-from ..families.memories.vectors.scoring import Metric
+from ..families.memories.vectors.coding import Metric
 from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
 from ..records.maintenance import Counts
-from ..runtime.arguments import check_thread_id
+from ..runtime.arguments import check_thread_id, tenant_of
 from ..runtime.database import Where, share
-from ..runtime.generators import drive_awaited
 from ..runtime.sealing import fetching_keys
 from .differences import difference
 
@@ -288,7 +287,7 @@ class Inspector:
             SchemaMismatch: The family has no tables.
         """
         found = find_family(family)
-        stored = found.maintenance(self.config).stored(self.config.tenant)
+        stored = found.maintenance(self.config).stored(tenant_of(self.config))
         return await self._send(stored, found.schema(self.config), "validate")
 
     async def growth(self, family: str) -> Growth | None:

@@ -15,10 +15,9 @@ from typing import Any, Protocol
 
 from ..errors import InvalidInput, UsageError
 from ..runtime.arguments import check_text
-from ..runtime.counting import counted
 from ..transfer.engine import TransferReport, UnitSource, UnitTarget
-from ..transfer.jsonl import End, Head, checksummed, content_of, end_line, limited_lines
-from ..transfer.part_file import PartFile
+from ..transfer.files import End, Head, PartFile, checksummed, content_of, end_line, limited_lines
+from ..wording import counted
 from .moving import Moving, OwnerRecord, Page, PartRecord, Position, Record, Restart
 from .transfer import Place, RowPage, RowSource, RowTarget
 
@@ -40,22 +39,27 @@ class Output(Protocol):
         """Append data."""
 
 
+def first_line(source: RowSource) -> bytes:
+    """Return the first line of a file with the rows of a source."""
+    return checksummed({"format": FORMAT, **source.head})
+
+
 class FileTarget(UnitTarget[RowPage]):
     """Writes rows to a file.
 
     Args:
         source: The source of the rows.
         output: The file.
-        report: Its ``copied`` is the number of lines between the first and the last line of the file.
+        report: Its ``copied`` includes the lines between the first and the last line of the file.
     """
 
     def __init__(self, source: RowSource, output: Output, report: TransferReport) -> None:
         self._lines = Lines(source.moving)
         self._source = source
-        self._head = checksummed({"format": FORMAT, **source.head})
+        self._head = first_line(source)
         self._output = output
         self._report = report
-        self._begun = False
+        self._begun, self._before = False, report.copied
 
     def resume(self, file: PartFile) -> None:
         """Keep the intact lines of a partially written file, and let the source begin after the last one.
@@ -82,8 +86,8 @@ class FileTarget(UnitTarget[RowPage]):
             size += len(line)
         file.truncate(size)
         self._begun = size > 0
-        if report.copied:
-            report.notify(f"Continuing {file.part} after {counted(report.copied, report.noun)}.")
+        if done := report.copied - self._before:
+            report.notify(f"Continuing {file.part} after {counted(done, report.noun)}.")
 
     async def write(self, unit: RowPage, report: TransferReport) -> None:
         """Append the lines of a page."""
@@ -96,7 +100,7 @@ class FileTarget(UnitTarget[RowPage]):
     async def finish(self) -> None:
         """Write the last line."""
         self._begin()
-        self._output.write(end_line(self._report.copied))
+        self._output.write(end_line(self._report.copied - self._before))
 
     def _begin(self) -> None:
         """Write the first line, once something was read."""

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from ..dialect import Statement
-from ..dialect.dialect import Dialect
-from ..dialect.sql import SQL, Select
+from ..dialect.sql import SQL, Dialect, Select
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ..errors import InvalidInput, TurnLost
 from ..runtime.database import Database

@@ -13,9 +13,8 @@ from random import random
 from typing import NamedTuple
 
 from ..dialect import Query, Statement
-from ..dialect.dialect import Dialect
 from ..dialect.schema import Table
-from ..dialect.sql import SQL, Select
+from ..dialect.sql import SQL, Dialect, Select
 from ..engine.logs import HOUSEKEEPING, loggable
 from ..engine.operation import IN_TRANSACTION, Batch, Operation, Results
 from ..errors import LocusMySQLError

@@ -8,6 +8,7 @@ special about it as an `Upkeep`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..dialect import Query, Statement
 from ..dialect.sql import SQL
-from ..dialect.template import like
+from ..dialect.statement import like
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ..engine.retry import Backoff
 from ..runtime.arguments import check_days
-from ..runtime.counting import counted
+from ..wording import counted
 from . import leases, ledger
 from .maintenance_statements import (
     COUNT_EXPIRED,
@@ -30,10 +31,10 @@ from .maintenance_statements import (
     FIND_IDLE,
     FIND_NAMED,
     FIND_ORPHANED,
+    FIND_UNLINKED,
     GUARD,
-    LINKS,
+    GUARD_UNLINKED,
     OF_TENANT,
-    OWNERS_LINKS,
     PART_USAGE,
     RECORD_COUNTED,
     REMOVE_ORPHANED,
@@ -41,7 +42,7 @@ from .maintenance_statements import (
     TENANTS,
     USAGE,
 )
-from .row_statements import REMOVE, RowStatements, after_row
+from .row_statements import REMOVE, REMOVE_SOME, REMOVED_AT_ONCE, RowStatements, after_row
 from .tables import Part, Row, Table, Tables
 
 #: Owners that one query finds.
@@ -223,22 +224,21 @@ class Maintenance:
         """
         expired = self._owners(COUNT_EXPIRED, tenant=tenant)
         tokens = ledger.COUNT_OF_TENANT(self._sql.dialect, tenant=tenant)
-        results = yield Batch((expired, tokens), atomic=False)
-        noun = self.tables.owner.noun
-        idle: Counts = ()
+        idle = []
         if older_than_days is not None and self.tables.owner.idles:
-            (found,) = yield from fetch(self._owners(COUNT_IDLE, tenant=tenant, age_us=_age_us(older_than_days)))
-            idle = (Count(found.number, f"{{{noun}}} without a save for that long"),)
+            idle = [self._owners(COUNT_IDLE, tenant=tenant, age_us=_age_us(older_than_days))]
+        results = yield Batch((expired, tokens, *idle), atomic=False)
+        noun = self.tables.owner.noun
         return (
             Count(results.rows(expired)[0].number, f"{{expired {noun}}}"),
             *(yield from self._upkeep.waste(tenant)),
-            *idle,
+            *(Count(results.rows(one)[0].number, f"{{{noun}}} without a save for that long") for one in idle),
             # They identify repeated writes for a quarter of an hour.
             Count(results.rows(tokens)[0].tokens, "{record} of recent writes"),
         )
 
     def tenants(self, after: str = "", limit: int = AT_ONCE) -> Operation[list[str]]:
-        """Return names of tenants with owners, in their order. One round trip, and one look-up for each name.
+        """Return names of tenants with owners, in their order. One round trip.
 
         Args:
             after: The last name of the page before.
@@ -287,8 +287,8 @@ class Maintenance:
         yield from self._upkeep.repair(tenant)
         expired = yield from self.remove_expired(tenant=tenant)
         idle = (yield from self._remove_idle(tenant, age_us)) if self.tables.owner.idles else 0
-        if not self.tables.restores and not self.tables.owner.id:
-            yield from self._remove_orphaned(tenant)
+        if not self.tables.restores:
+            yield from (self._remove_unlinked if self.tables.owner.id else self._remove_orphaned)(tenant)
         more = yield from self._upkeep.vacuum(tenant, age_us)
         tokens = yield from ledger.forget_old_tokens(self._sql.dialect)
         if self._unit is not None:
@@ -450,23 +450,21 @@ class Maintenance:
                 last = dict(zip(self.tables.link, found.rows[-1], strict=False))
 
     def _remove_unlinked(self, tenant: str) -> Operation[None]:
-        """Remove the parts of owners that do not exist. Parts name their owner by an id that is never reused."""
+        """Remove the parts of owners that do not exist. Parts name their owner by an id; see `OwnerWriter`."""
+        backoff = Backoff("Parts without an owner that were removed were found again")
         for part in self.tables.parts:
-            last: Row | None = None
-            while True:
-                condition, values = after_row(Table("", self.tables.link), last)
-                query = self._part(part, LINKS, {"AFTER": condition}, tenant=tenant, limit=AT_ONCE, **values)
-                (found,) = yield Batch.of(query)
-                if not found.rows:
-                    break
-                (existing,) = yield Batch.of(self._owners(OWNERS_LINKS, tenant=tenant, limit=COUNTED_ROWS))
-                if len(existing.rows) == COUNTED_ROWS:  # somebody writes meanwhile
-                    return
-                live = {tuple(row) for row in existing.rows}
-                for row in found.rows:
-                    if tuple(row) not in live:
-                        yield Batch.of(self._part(part, REMOVE, links=[(tenant, *row)]))
-                last = dict(zip(self.tables.link, found.rows[-1], strict=True))
+            find = self._part(part, FIND_UNLINKED, tenant=tenant, limit=AT_ONCE)
+            while found := (yield Batch.of(find))[0].rows:
+                backoff.compare((part.role, found))
+                for link in found:
+                    values: dict[str, Any] = {"links": [(tenant, *link)]}
+                    steps = (
+                        self._part(part, REMOVE_SOME, limit=REMOVED_AT_ONCE, **values),
+                        self._part(part, GUARD_UNLINKED, **values),
+                    )
+                    with contextlib.suppress(Outdated):  # an import has completed the owner
+                        while (yield Batch.of(*steps))[0].affected == REMOVED_AT_ONCE:
+                            pass
 
     def _matching(self, pattern: str) -> tuple[str, dict[str, Any]]:
         """Return the condition for owners whose names match a glob, and its parameters."""

@@ -90,23 +90,24 @@ DELETE FROM {TABLE}
    AND NOT EXISTS (SELECT 1 FROM {OWNERS} o WHERE (o.tenant, {LINK}) IN (:links) FOR SHARE)
 """)
 
-#: The ids by which parts and owners are linked.
-LINKS = SQL("SELECT DISTINCT {PLAIN_LINK} FROM {TABLE} o WHERE o.tenant = :tenant{AFTER} ORDER BY {LINK} LIMIT :limit")
-OWNERS_LINKS = SQL("SELECT {LINK} FROM {TABLE} o WHERE o.tenant = :tenant LIMIT :limit")
+#: The ids that parts have and no owner has.
+FIND_UNLINKED = SQL("""
+SELECT p.*
+  FROM (SELECT DISTINCT {LINK} FROM {TABLE} o WHERE o.tenant = :tenant) AS p
+  LEFT JOIN {OWNERS} o ON o.tenant = :tenant AND {SAME_KEY}
+ WHERE o.tenant IS NULL
+ LIMIT :limit
+""")
 
-#: The names of tenants after one. Each is one look-up in the primary key.
+#: Undoes the batch, with error 3141, if an owner has such an id by now.
+GUARD_UNLINKED = SQL("""
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON) FROM {OWNERS} o WHERE (o.tenant, {LINK}) IN (:links)
+""")
+
+#: The names of tenants after one: along the primary key, skipping from each tenant to the next where one has many rows.
+#: A recursive look-up of each next name would begin at the first row: MySQL makes no range of a value from another row.
 TENANTS = Select(
-    """
-WITH RECURSIVE names (tenant, place) AS (
-  (SELECT o.tenant, 1 FROM {TABLE} o WHERE o.tenant > :after ORDER BY o.tenant LIMIT 1)
-  UNION ALL
-  SELECT (SELECT o.tenant FROM {TABLE} o WHERE o.tenant > n.tenant ORDER BY o.tenant LIMIT 1), n.place + 1
-    FROM names n
-   WHERE n.tenant IS NOT NULL AND n.place < :limit
-)
-SELECT tenant FROM names WHERE tenant IS NOT NULL
-""",
-    TenantRow,
+    "SELECT DISTINCT o.tenant FROM {TABLE} o WHERE o.tenant > :after ORDER BY o.tenant LIMIT :limit", TenantRow
 )
 
 #: The number of owners and the last write, of a bounded number of owners: those written last if an index has them so.

@@ -18,6 +18,7 @@ from ..config import MySQLConfig
 from ..dialect import Statement
 from ..engine.operation import Batch, Operation
 from ..errors import CorruptCheckpoint
+from ..runtime.arguments import tenant_of
 from ..runtime.sealing import Sealing, sealed_by
 from .row_statements import OWNERS_AT, PAGE_OF_PARTS, SEEN_AT, RowStatements, TableStatements, after_row
 from .tables import Row, Sealed, Table, Tables
@@ -111,7 +112,7 @@ class Moving:
     def __init__(self, tables: Tables, config: MySQLConfig) -> None:
         self.tables = tables
         self.sql = RowStatements(tables)
-        self.tenant = config.tenant
+        self.tenant = tenant_of(config)
         self.searched = config.search and config.encryption is None
         self._sealing = Sealing(config.encryption, tables.schema.family)
 

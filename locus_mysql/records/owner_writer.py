@@ -16,7 +16,7 @@ from ..transfer.engine import TransferReport
 from .ledger import FIND, RECORD
 from .moving import Moving, OwnerRecord, PartRecord, Record, Restart, Stored, plain
 from .owner_reader import OwnerReader
-from .row_statements import EXPECT, INSERT, PUT, REMOVE, REMOVE_SEEN, REMOVE_SOME
+from .row_statements import EXPECT, INSERT, PUT, REMOVE, REMOVE_SEEN, REMOVE_SOME, REMOVED_AT_ONCE
 from .tables import Row
 
 #: How often writing an owner is tried, as others may write it meanwhile.
@@ -24,9 +24,6 @@ TRIES = 5
 
 #: MySQL's error for a row that refers to one that is not stored.
 NO_REFERENCED_ROW = 1452
-
-#: Rows that one transaction removes.
-REMOVED_AT_ONCE = 1_000
 
 #: What is done with an owner: it may still fit into one transaction; its rows are written, or compared at its end; it
 #: is stored already; another one is stored; it has expired; it was left out.

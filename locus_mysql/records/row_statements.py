@@ -8,9 +8,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from ..dialect import Statement
-from ..dialect.dialect import Dialect
-from ..dialect.sql import SQL
-from ..dialect.template import like
+from ..dialect.sql import SQL, Dialect
+from ..dialect.statement import like
 from .tables import Owner, Part, Row, Table, Tables
 
 #: The next live owners along the primary key.
@@ -76,14 +75,17 @@ PUT = SQL(
 
 #: The rows of some owners. The primary key begins with the link.
 REMOVE = SQL("DELETE FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links)")
+#: The same, at most `REMOVED_AT_ONCE` rows in a transaction.
+REMOVED_AT_ONCE = 1_000
 REMOVE_SOME = SQL("DELETE FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links) LIMIT :limit")
 
 #: An owner, if it is still the one that was read.
 REMOVE_SEEN = SQL("DELETE FROM {TABLE} WHERE {TENANT} = :tenant{SEEN}")
 
-#: Undoes the batch, with error 3141, unless an owner has this number of rows.
+#: Undoes the batch, with error 3141, unless an owner has this number of rows. Its locks keep a vacuum, which may take
+#: them for left over, from removing them until the owner's own row is there.
 EXPECT = SQL("""
-SELECT CAST(IF(COUNT(*) = :expected, '1', '') AS JSON) FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links)
+SELECT CAST(IF(COUNT(*) = :expected, '1', '') AS JSON) FROM {TABLE} WHERE ({TENANT}, {PLAIN_LINK}) IN (:links) FOR SHARE
 """)
 
 # Pieces of these.

@@ -1,21 +1,21 @@
-"""Rows of any family as a source and a target of transfers, derived from its `Tables`: `RowSource` and `RowTarget`."""
+"""Rows of any family as source and target, derived from its `Tables`: `RowSource`, `RowTarget`, and `copy_owner`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from ..config import MySQLConfig
 from ..engine.operation import Batch, Operation
 from ..engine.retry import Backoff
-from ..errors import InvalidInput, UsageError
-from ..runtime.arguments import check_text
+from ..errors import CorruptCheckpoint, InvalidInput, ThreadExists, UsageError, VersionConflict
+from ..runtime.arguments import check_text, tenant_of
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys, refuse_clear_tables
-from ..runtime.server_times import as_sql_time
+from ..runtime.server_rows import as_sql_time
 from ..transfer.engine import Advance, TransferReport, UnitSource, UnitTarget, transfer
-from .moving import Moving, Page, Position
+from .moving import Moving, Page, Position, Restart, plain
 from .owner_reader import OwnerReader
 from .owner_writer import OwnerWriter
 from .row_statements import Selection
@@ -105,7 +105,7 @@ class RowSource(UnitSource[RowPage]):
         )
         chosen = {name: value for name, value in self._selection._asdict().items() if value not in (None, "*", ())}
         #: What the first line of a file says.
-        self.head = {"family": schema.family, "layout": schema.layout_version, "tenant": config.tenant} | chosen
+        self.head = {"family": schema.family, "layout": schema.layout_version, "tenant": tenant_of(config)} | chosen
         if tables[0].scope:
             self.head["scope"] = list(tables[0].scope)
 
@@ -113,7 +113,9 @@ class RowSource(UnitSource[RowPage]):
         """Check that the tables exist; return the number of rows."""
 
         def counting() -> Operation[int]:
-            counts = [one for moving in self.moving for one in moving.sql.count(self._config.tenant, self._selection)]
+            counts = [
+                one for moving in self.moving for one in moving.sql.count(tenant_of(self._config), self._selection)
+            ]
             results = yield Batch(tuple(counts), atomic=False)
             return sum(int(str(result.rows[0][0])) for result in results)
 
@@ -213,3 +215,64 @@ async def copy_rows(
         report.copied = await source.open()
         return report
     return await transfer(source, target, report, advance=advance)
+
+
+def copy_owner(
+    moving: Moving, key: tuple[Any, ...], new_key: tuple[Any, ...], change: Callable[[dict[str, Any], str], None]
+) -> Operation[bool]:
+    """Copy an owner within its tenant; False if there is none. The copy is visible when it is complete.
+
+    Args:
+        moving: The family and the tenant.
+        key: The owner's key.
+        new_key: That of the copy.
+        change: Changes the copied row of the owner, at least its key; it receives the server's time as text too.
+
+    Raises:
+        ThreadExists: There is an owner with the new key.
+        CorruptCheckpoint: A row is damaged. No copy is left.
+        VersionConflict: The owner was written to whenever it was read. No copy is left.
+    """
+    stored = yield from moving.at([new_key])
+    if stored.owners.get(new_key, (None, False))[1]:
+        raise _exists(moving, new_key)
+    report = TransferReport()
+    writer = OwnerWriter(moving, report, rename=lambda row: change(row, stored.now))
+    pages = yield from OwnerReader(moving).alone(key)
+    if pages is None:
+        return False
+    for page in pages:
+        read = yield from page
+        if read.damaged:
+            yield from writer.write([Restart()])
+            if read.last is not None and read.last.void:
+                raise VersionConflict(f"{read.damaged[0]} No copy is left.")
+            raise CorruptCheckpoint(read.damaged[0])
+        yield from writer.write(read.records)
+    yield from writer.finish()
+    if report.differing or report.present:
+        raise _exists(moving, new_key)
+    return report.copied > 0
+
+
+def copy_thread(moving: Moving, source: str, destination: str, ttl_s: float | None, **changed: Any) -> Operation[bool]:
+    """Copy a thread within its tenant; see `copy_owner`.
+
+    Args:
+        moving: The family and the tenant.
+        source: The thread.
+        destination: The copy.
+        ttl_s: The seconds after which the copy expires; None for never.
+        changed: Columns of the thread's row that the copy has other values of.
+    """
+
+    def change(row: dict[str, Any], now: str) -> None:
+        end = None if ttl_s is None else datetime.fromisoformat(now) + timedelta(seconds=ttl_s)
+        row.update(changed, thread_id=destination, updated_at=now, expires_at=plain(end))
+
+    return (yield from copy_owner(moving, (source,), (destination,), change))
+
+
+def _exists(moving: Moving, key: tuple[Any, ...]) -> ThreadExists:
+    name = moving.described(dict(zip(moving.tables.owner.key, key, strict=True)))
+    return ThreadExists(f"There is a {name} already. Delete it first, or choose another name.")

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..config import StoreOptions
-from ..errors import InvalidInput, TenantUnknown, UsageError
+from ..errors import ConfigError, InvalidInput, TenantUnknown, UsageError
 from .exact_json import check_json_object
 from .matching import index_keys
 
@@ -185,12 +185,26 @@ def tenant_scope(options: StoreOptions, tenant: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _scopes.reset(token)
+        try:
+            _scopes.reset(token)
+        except ValueError:
+            raise ConfigError(
+                f"This tenant_scope of {tenant!r} ended in another context than it began in, as in a generator that "
+                "FastAPI runs in a worker thread, so calls in between may have had another tenant. Make a store for "
+                "each request, with tenant=; and tenant=None for a store that only works in scopes."
+            ) from None
 
 
 def tenant_of(options: StoreOptions) -> str:
-    """Return the tenant of a call to the store with these options: that of the scope around it, else the option's."""
-    return _scopes.get().get(id(options)) or options.tenant
+    """Return the tenant of a call to the store with these options: that of the scope around it, else the option's.
+
+    Raises:
+        TenantUnknown: There is neither.
+    """
+    tenant = _scopes.get().get(id(options)) or options.tenant
+    if tenant is None:
+        raise TenantUnknown("No tenant: call inside a tenant_scope of the store, or make it with tenant=.")
+    return tenant
 
 
 class Tenancy:
@@ -205,7 +219,6 @@ class Tenancy:
     """
 
     def __init__(self, options: StoreOptions, tenant_of: Callable[[str], str] | None = None) -> None:
-        check_tenant(options.tenant)
         self._options = options
         self._tenant_of = tenant_of
 
@@ -213,13 +226,13 @@ class Tenancy:
         """Return the tenant of a call about a thread, or about all threads.
 
         Raises:
-            TenantUnknown: ``tenant_of`` failed, or returned no tenant.
+            TenantUnknown: ``tenant_of`` failed, or returned no tenant; or there is none.
         """
         scoped = _scopes.get().get(id(self._options))
         if scoped is not None:
             return scoped
         if self._tenant_of is None or thread_id is None:
-            return self._options.tenant
+            return tenant_of(self._options)
         try:
             return check_tenant(self._tenant_of(thread_id))
         except InvalidInput as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, Unpack, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, runtime_checkable
 
 from pydantic import SecretStr
 
@@ -23,15 +24,17 @@ from ..config import (
     check_dsn,
     refuse_unused,
 )
-from ..drivers.borrowed import Borrowed
-from ..drivers.registry import find_driver
+from ..dialect.server_roles import HEALTH
+from ..drivers.interface import find_driver
 from ..engine.at_fork import Forked, reset_at_fork
-from ..engine.counters import Counters, PoolState
 from ..engine.execution import AsyncEngine, SyncEngine
+from ..engine.logs import Counters, PoolState
 from ..engine.loops import settled
-from ..engine.transaction import TransactionExecution
+from ..engine.operation import Operation, fetch
 from ..errors import ConfigError
 from ..lru_cache import LRUCache
+from .metrics import families_of
+from .server_rows import aware
 from .telemetry import Telemetry
 
 #: Names of caches whose look-ups are counted: newest states of threads, and embeddings.
@@ -98,6 +101,23 @@ def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngi
         received_bytes=counters.total.received_bytes,
         synchronous=synchronous,
         asynchronous=asynchronous,
+    )
+
+
+class Health(TypedDict):
+    """The result of a health check."""
+
+    ok: bool
+    server_version: str
+    read_only: bool
+    server_time: datetime
+
+
+def ask_health() -> Operation[Health]:
+    """Ask the server for its version, its time, and whether it accepts writes. One round trip."""
+    (server,) = yield from fetch(HEALTH)
+    return Health(
+        ok=True, server_version=server.version, read_only=bool(server.read_only), server_time=aware(server.time)
     )
 
 
@@ -187,6 +207,18 @@ class Database:
             if isinstance(one, EmptiedCache):
                 one.clear()
 
+    async def health_check(self) -> Health:
+        """Ask the server for its version, its time, and whether it accepts writes. One round trip.
+
+        Raises:
+            LocusMySQLError: The server did not answer.
+        """
+        return await self.asynchronous.run(ask_health())
+
+    def health_check_blocking(self) -> Health:
+        """The same without an event loop."""
+        return self.synchronous.run(ask_health())
+
     async def forget(self, **options: Any) -> Receipt:
         """Remove all that is stored of a customer, in all families whose tables exist, and return a receipt.
 
@@ -255,7 +287,8 @@ class Database:
         """Return a place for stores that write in the transaction open on a connection; the caller commits it.
 
         Nothing is repeated, cached or created there. The caches of this database are not used. A call that is refused
-        undoes only what it did itself. Make one for each transaction.
+        undoes only what it did itself. A `using` ends with its transaction: later calls raise `TransactionLost`. Make
+        one for each transaction. Without SQLAlchemy, calls in a later transaction may not be noticed.
 
         Args:
             connection: A connection to the same database, of mysql-connector, PyMySQL, aiomysql or asyncmy, or
@@ -266,13 +299,13 @@ class Database:
         """
         return Transaction(self, connection)
 
-    def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
+    def check_driver(self, store: str, *, blocks: bool, other: str | None) -> None:
         """Report now, and not at the first call, that a store cannot work with the driver.
 
         Args:
             store: The name of its class.
             blocks: Whether its methods block.
-            other: The name of the class with the other kind of methods.
+            other: The name of the class with the other kind of methods, if there is one.
 
         Raises:
             DriverMissing: The driver's library is not installed.
@@ -289,6 +322,10 @@ class Database:
         """Current pool usage, and counters since creation or the last fork. Calls no server."""
         engines = vars(self)  # not the properties, which would create an engine
         return stats_of(self.counters, engines.get("synchronous"), engines.get("asynchronous"))
+
+    def collect(self) -> Iterator[Any]:
+        """Yield `stats` as metrics for Prometheus: a `Database` is a collector of ``prometheus_client``."""
+        return families_of(self.stats(), self.config.pool_size)
 
     def close(self) -> None:
         """Close the connections of synchronous stores; the next call of one opens new ones."""
@@ -326,6 +363,9 @@ class Transaction(Database):
     in_transaction = True
 
     def __init__(self, database: Database, connection: object) -> None:
+        from ..drivers.borrowed import Borrowed  # most programs lend no connection
+        from ..engine.transaction import TransactionExecution
+
         self.config, self.counters, self.telemetry = database.config, Counters(), database.telemetry
         self._database = database
         self.states, self._caches = LRUCache(0), {}
@@ -333,14 +373,16 @@ class Transaction(Database):
         self._execution = TransactionExecution(self.config, self.counters, self._borrowed, self.empty_caches)
 
     def registry(self, key: Hashable, make: Callable[[], C]) -> C:
-        """See `Database.registry`."""
+        """Return an object with what calls of this process hold now; like `cache`, but transactions share it too."""
         return self._database.registry(key, make)
 
-    def check_driver(self, store: str, *, blocks: bool, other: str) -> None:
+    def check_driver(self, store: str, *, blocks: bool, other: str | None) -> None:
         """Check that the store's methods block if the connection's do; see `Database.check_driver`."""
         if blocks is not self._borrowed.blocks:
             own, its = ("blocks", "is asynchronous") if blocks else ("is asynchronous", "blocks")
-            raise ConfigError(f"{store} {own}, and the connection {its}: use {other}, or another connection.")
+            raise ConfigError(
+                f"{store} {own}, and the connection {its}: use {f'{other}, or ' if other else ''}another connection."
+            )
 
     @cached_property
     def asynchronous(self) -> AsyncEngine:

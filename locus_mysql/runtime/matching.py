@@ -1,4 +1,4 @@
-"""JSON containment and equality as MySQL defines them, in time linear in the two values; and keys to find candidates.
+"""JSON containment and equality as MySQL defines them, in linear time; keys to find candidates; and globs: `matcher`.
 
 Metadata is indexed and looked up by 64-bit keys: `index_keys` and `lookup_keys`. A key represents a scalar and the
 names on its path; arrays on the path are ignored, as an array contains what one of its elements contains. So all
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
@@ -344,3 +345,34 @@ def _key(path: Any, leaf: Any) -> int:
 
 def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that checks whether a text matches a glob. ``*`` matches any text, ``?`` one character.
+
+    The text between two stars is matched at its first position only (an atomic group), as no later one can match more.
+    With backtracking, ten stars would take hours on a text of 500 characters. A pattern that is longer than the text
+    is never compiled.
+    """
+    least = len(pattern) - pattern.count("*")
+    compiled: list[re.Pattern[str]] = []
+
+    def matches(text: str) -> bool:
+        if len(text) < least:
+            return False
+        if not compiled:
+            compiled.append(_compile(pattern))
+        return compiled[0].fullmatch(text) is not None
+
+    return matches
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    first, *others = (_literal(part) for part in re.sub(r"\*+", "*", pattern).split("*"))
+    *between, last = others or [""]
+    whole = first + "".join(f"(?>.*?{part})" for part in between) + (f".*{last}" if others else "")
+    return re.compile(whole, re.DOTALL)
+
+
+def _literal(part: str) -> str:
+    return "".join("." if character == "?" else re.escape(character) for character in part)

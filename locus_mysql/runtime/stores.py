@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from time import perf_counter
@@ -112,8 +113,7 @@ class AsyncStore(Store[Ops]):
     _blocking_class: ClassVar[str | None] = None
 
     def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
-        blocking = self._blocking_class or f"Sync{type(self).__name__}"
-        database.check_driver(type(self).__name__, blocks=False, other=blocking)
+        database.check_driver(type(self).__name__, blocks=False, other=self._counterpart())
         super().__init__(operations, database, owned=owned)
 
     async def close(self) -> None:
@@ -140,10 +140,16 @@ class AsyncStore(Store[Ops]):
         await self.close()
 
     def __enter__(self) -> Self:
-        blocking = self._blocking_class or f"Sync{type(self).__name__}"
-        raise ConfigError(f"{type(self).__name__} is asynchronous: write `async with`, or use {blocking}.")
+        blocking = self._counterpart()
+        advice = f", or use {blocking}" if blocking else ""
+        raise ConfigError(f"{type(self).__name__} is asynchronous: write `async with`{advice}.")
 
     def __exit__(self, *error: object) -> None: ...
+
+    def _counterpart(self) -> str | None:
+        """Return the name of the class whose methods block; None if there is none."""
+        name = self._blocking_class or f"Sync{type(self).__name__}"
+        return name if self._blocking_class or hasattr(sys.modules[type(self).__module__], name) else None
 
 
 class SyncStore(Store[Ops]):

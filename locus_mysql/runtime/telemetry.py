@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..config import ConnectionOptions
 from ..engine.execution import AsyncEngine, SyncEngine
 from ..engine.logs import CALLS
-from .generators import name_of
+from ..engine.operation import name_of
 
 if TYPE_CHECKING:
     from .spans import Instruments

@@ -51,7 +51,6 @@ def by_header(tokens: Tokens | None, anyone: Caller) -> Authenticate:
         caller = None if secret is None else tokens.find(secret)
         if caller is None:
             raise Problem(
-                401,
                 "not_authenticated",
                 "A valid token is needed, as a bearer token or as the password of Basic authentication.",
                 headers=_CHALLENGE,
@@ -116,7 +115,6 @@ class Hosts:
         host = host_of(headers[0]) if len(headers) == 1 else None
         if not self._allows(host):
             raise Problem(
-                421,
                 "wrong_host",
                 "The Host header names a host that this service does not serve. Without tokens it serves only names "
                 "of this machine, such as localhost, and those given with --allowed-host when it is started.",
@@ -126,7 +124,7 @@ class Hosts:
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site", "none")
         if site not in {"none", "same-origin"} or (origin is not None and not _is_same(origin, headers, request)):
-            raise Problem(403, "cross_site", "A page of another site sent this request.")
+            raise Problem("cross_site", "A page of another site sent this request.")
 
     def _allows(self, host: str | None) -> bool:
         if not self.names and not self.loopback:

@@ -13,9 +13,10 @@ from starlette.middleware import Middleware
 from starlette.types import Lifespan
 
 from ..config import ENVIRONMENT, Keywords
-from ..drivers.registry import find_driver
+from ..drivers.interface import find_driver
 from ..errors import ConfigError
 from ..families.memories.embedding import EmbedFunction
+from ..runtime.arguments import tenant_of
 from ..runtime.database import Database, Where, share
 from .access import Hosts, by_header
 from .api import memories, openapi, session_variables, sessions, threads
@@ -89,7 +90,7 @@ def create_app(
             "or 'pymysql'."
         )
     services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims, model=model)
-    anyone = Caller("anyone", config.tenant, may_write=True)
+    anyone = Caller("anyone", tenant_of(config), may_write=True)
     authenticate = by_header(tokens, anyone)
     counting = Metrics(database)
     api = [

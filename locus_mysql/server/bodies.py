@@ -55,13 +55,13 @@ def announces_large(request: Request) -> bool:
 def check_head(request: Request) -> None:
     """Refuse huge headers, and a request whose length two servers could parse differently (request smuggling)."""
     if sum(len(name) + len(value) for name, value in request.scope["headers"]) > HEADERS_BYTES:
-        raise Problem(431, "headers_too_large", f"The headers are larger than {HEADERS_BYTES} bytes.")
+        raise Problem("headers_too_large", f"The headers are larger than {HEADERS_BYTES} bytes.")
     lengths = request.headers.getlist("content-length")
     codings = request.headers.getlist("transfer-encoding")
     if (lengths and codings) or len(lengths) > 1 or len(codings) > 1:
-        raise Problem(400, "malformed_request", "The length of the body is given more than once.")
+        raise Problem("malformed_request", "The length of the body is given more than once.")
     if lengths and not (lengths[0].isascii() and lengths[0].isdigit() and len(lengths[0]) < 20):
-        raise Problem(400, "malformed_request", "The length of the body is not a number.")
+        raise Problem("malformed_request", "The length of the body is not a number.")
 
 
 async def drain(request: Request) -> None:
@@ -77,7 +77,7 @@ async def drain(request: Request) -> None:
 def check_no_body(request: Request) -> None:
     """Refuse a body where the endpoint takes none."""
     if has_body(request):
-        raise Problem(400, "unexpected_body", f"This endpoint takes no body with {request.method}.")
+        raise Problem("unexpected_body", f"This endpoint takes no body with {request.method}.")
 
 
 async def read_body(request: Request, media_type: str, limit: int, limits: Limits) -> bytes:
@@ -95,14 +95,14 @@ async def read_body(request: Request, media_type: str, limit: int, limits: Limit
     """
     given, _, parameters = request.headers.get("content-type", "").partition(";")
     if given.strip().lower() != media_type:
-        raise Problem(415, "unsupported_media_type", f"The body must be {media_type}; say so in Content-Type.")
+        raise Problem("unsupported_media_type", f"The body must be {media_type}; say so in Content-Type.")
     charset = parameters.replace(" ", "").replace('"', "").lower()
     if "charset=" in charset and "charset=utf-8" not in charset:
-        raise Problem(415, "unsupported_media_type", "The body must be UTF-8.")
+        raise Problem("unsupported_media_type", "The body must be UTF-8.")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Problem(415, "unsupported_encoding", "The body must not be compressed.")
+        raise Problem("unsupported_encoding", "The body must not be compressed.")
     declared = int(request.headers.get("content-length", "0"))
-    too_large = Problem(413, "body_too_large", f"The body is larger than {limit} bytes.")
+    too_large = Problem("body_too_large", f"The body is larger than {limit} bytes.")
     if declared > limit:
         raise too_large
     pieces, size = [], 0
@@ -121,7 +121,7 @@ async def read_body(request: Request, media_type: str, limit: int, limits: Limit
                     request.state.body_ended = True
                     return b"".join(pieces)
     except TimeoutError:
-        raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
+        raise Problem("body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
 
 
 def json_of(body: bytes, limits: Limits) -> Any:
@@ -133,11 +133,11 @@ def json_of(body: bytes, limits: Limits) -> Any:
     # Counts those within texts as well, which is cheaper than parsing.
     if body.count(b"[") + body.count(b"{") > limits.values or body.count(b",") > 10 * limits.values:
         what = f"{limits.values} lists and objects, or than {10 * limits.values} commas"
-        raise Problem(413, "body_too_large", f"The body holds more than {what}.")
+        raise Problem("body_too_large", f"The body holds more than {what}.")
     try:
         return from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
-        raise Problem(400, "not_json", f"The body is not JSON: {error}.") from None
+        raise Problem("not_json", f"The body is not JSON: {error}.") from None
 
 
 def parsed(model: type[M], given: object, what: str) -> M:

@@ -105,12 +105,12 @@ class Dispatcher:
             request.state.caller = caller = group.authenticate(request)
             tenant = caller.tenant
             if endpoint.access == "write" and not caller.may_write:
-                raise Problem(403, "read_only", "This token may read, but not write.")
+                raise Problem("read_only", "This token may read, but not write.")
         query = query_of(request, endpoint.lists)
         if endpoint.query is not None:
             request.state.query = parsed(endpoint.query, query, "The query")
         elif query and endpoint.body != "form":
-            raise Problem(400, "invalid_input", "This endpoint takes no query.")
+            raise Problem("invalid_input", "This endpoint takes no query.")
         if iscoroutinefunction(endpoint.handler):
             request.state.body = await self._read(request, endpoint)
             return await self._in_time(endpoint.handler(request))
@@ -181,7 +181,6 @@ class Dispatcher:
                 request.state.body = None  # frees its values while this thread has its turn
         if len(response.body) > self.limits.answer_bytes:
             raise Problem(
-                400,
                 "answer_too_large",
                 f"The answer is larger than {self.limits.answer_bytes} bytes. Request less, for example smaller pages.",
             )
@@ -231,7 +230,7 @@ class Admission:
         """
         mine = self._of_tenant[tenant]
         if _accepted(mine) >= max(1, self._requests // 2):
-            raise try_later("too_many_requests", "Too many of your requests are in progress.", status=429, seconds=1)
+            raise try_later("too_many_requests", "Too many of your requests are in progress.", seconds=1)
         if sum(map(_accepted, self._of_tenant.values())) >= self._requests:
             raise try_later("busy", "Too many requests are in progress.", seconds=1)
         for limiter in (mine, self._operations):

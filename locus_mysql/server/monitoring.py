@@ -7,7 +7,7 @@ import os
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel
@@ -21,9 +21,9 @@ from ..dialect.schema import TableSize, table_sizes
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.operation import Batch, Operation, fetch
 from ..errors import LocusMySQLError, PrivilegeMissing, SetupError
-from ..families.checkpoints.store import StoreOperations
 from ..families.registry import families
-from ..runtime.database import Database, Stats
+from ..runtime.database import Database
+from ..runtime.metrics import OF_STATS, Sample, samples_of
 from .bodies import answer
 from .problems import Problem, problem_of, try_later
 from .routing import Authenticate, Endpoint
@@ -54,22 +54,10 @@ METRICS = {
     "locus_mysql_http_requests_total": ("counter", "Answered requests by method, path template and status."),
     "locus_mysql_http_request_duration_seconds": ("histogram", "Seconds until an answer was ready to be sent."),
     "locus_mysql_database_up": ("gauge", "1 if the database answered the query for the sizes of tables, else 0."),
-    "locus_mysql_pool_connections": ("gauge", "Open connections of this worker, used and idle."),
-    "locus_mysql_pool_connections_max": ("gauge", "The most connections of this worker's pool (pool_size)."),
-    "locus_mysql_pool_waiting": ("gauge", "Calls that wait for a connection."),
-    "locus_mysql_connections_opened_total": ("counter", "Connections opened."),
-    "locus_mysql_connections_lost_total": ("counter", "Connections dropped because they, or their server, failed."),
-    "locus_mysql_round_trips_total": ("counter", "Packets sent to the database, answered or not."),
-    "locus_mysql_retries_total": ("counter", "Batches sent again after a lost connection, a deadlock or a lock wait."),
-    "locus_mysql_cache_lookups_total": ("counter", "Look-ups in the caches of states and of embeddings."),
-    "locus_mysql_sent_bytes_total": ("counter", "Bytes of commands sent to the database."),
-    "locus_mysql_received_bytes_total": ("counter", "Bytes of answers received from the database."),
+    **OF_STATS,
     "locus_mysql_table_rows": ("gauge", "Rows of each table as MySQL estimates them, of all tenants."),
     "locus_mysql_table_bytes": ("gauge", "Bytes of each table with its indexes, as MySQL estimates them."),
 }
-
-#: Values of a metric: its suffix, its labels, and the number.
-Sample: TypeAlias = tuple[str, Mapping[str, object], float]
 
 
 class Healthy(BaseModel):
@@ -125,10 +113,9 @@ class HealthProbe:
             raise self._problem
 
     async def _ask(self) -> Problem | None:
-        asking = StoreOperations(self.database.config)
         try:
             async with asyncio.timeout(PATIENCE_S):
-                found = await self.database.asynchronous.run(asking.health_check())
+                found = await self.database.health_check()
                 if time.monotonic() >= self._tables_asked_at + TABLES_KEPT_S:
                     await self._check_tables()
                     self._tables_asked_at = time.monotonic()
@@ -216,8 +203,7 @@ class Metrics:
             ),
             "locus_mysql_http_request_duration_seconds": self._durations(),
             "locus_mysql_database_up": [("", {}, self._up)],
-            **_of_stats(self._database.stats()),
-            "locus_mysql_pool_connections_max": [("", {}, self._database.config.pool_size)],
+            **samples_of(self._database.stats(), self._database.config.pool_size),
             **self._of_tables(),
         }
         return "".join(_lines(name, values[name]) for name in METRICS)
@@ -253,31 +239,6 @@ class Metrics:
             self._up, self._sizes = False, []
             return
         self._up, self._sizes_at = True, time.monotonic()
-
-
-def _of_stats(stats: Stats) -> dict[str, list[Sample]]:
-    looked_up = {
-        ("states", "hit"): stats.cache_hits,
-        ("states", "miss"): stats.cache_misses,
-        ("embeddings", "hit"): stats.vector_cache_hits,
-        ("embeddings", "miss"): stats.vector_cache_misses,
-    }
-    return {
-        "locus_mysql_pool_connections": [
-            ("", {"state": "used"}, stats.in_use),
-            ("", {"state": "idle"}, stats.open - stats.in_use),
-        ],
-        "locus_mysql_pool_waiting": [("", {}, stats.waiting)],
-        "locus_mysql_connections_opened_total": [("", {}, stats.opened)],
-        "locus_mysql_connections_lost_total": [("", {}, stats.lost)],
-        "locus_mysql_round_trips_total": [("", {}, stats.round_trips)],
-        "locus_mysql_retries_total": [("", {}, stats.retries)],
-        "locus_mysql_cache_lookups_total": [
-            ("", {"cache": cache, "result": result}, count) for (cache, result), count in looked_up.items()
-        ],
-        "locus_mysql_sent_bytes_total": [("", {}, stats.sent_bytes)],
-        "locus_mysql_received_bytes_total": [("", {}, stats.received_bytes)],
-    }
 
 
 def _lines(name: str, samples: Iterable[Sample]) -> str:

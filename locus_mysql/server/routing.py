@@ -207,7 +207,7 @@ async def explain_no_route(request: Request, error: Exception) -> Response:
         return explanation(request, not_found("path"))
     allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
     message = f"This path allows: {allowed}."
-    return explanation(request, Problem(405, "method_not_allowed", message, headers={"Allow": allowed}))
+    return explanation(request, Problem("method_not_allowed", message, headers={"Allow": allowed}))
 
 
 class _Segment(Convertor[str]):

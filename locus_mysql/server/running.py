@@ -24,7 +24,6 @@ from uvicorn.supervisors import Multiprocess, multiprocess
 
 from ..config import MySQLConfig
 from ..errors import ConfigError, LocusMySQLError, SetupError
-from ..families.checkpoints.store import StoreOperations
 from ..runtime.database import Database
 from .access import is_loopback
 from .limits import Limits
@@ -280,7 +279,7 @@ async def check_database(config: MySQLConfig) -> None:
     async with Database(config) as database:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await database.asynchronous.run(StoreOperations(config).health_check())
+                await database.health_check()
         except SetupError:
             raise
         except (LocusMySQLError, TimeoutError):

@@ -1,27 +1,28 @@
-"""`Services`: the stores that handlers use."""
+"""`Services`: the stores that handlers use; and the blocking `Inspector` of the pages."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cached_property
-from typing import cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast
 
 from starlette.requests import Request
 
 from ..config import MySQLConfig, StoreKeywords, StoreOptions
-from ..engine.bootstrap import has_own_tables
+from ..dialect import Schema
+from ..engine.bootstrap import DDLMode, has_own_tables
 from ..engine.operation import Operation
 from ..families.family import Family
 from ..families.inspection.owners import OwnerChanges
-from ..families.memories.embedding import EmbedFunction, name_of_model
+from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_blocking, name_of_model
 from ..families.memories.store import SyncMemoryStore
 from ..families.registry import changes_of, find_family
 from ..families.working.store import SyncWorkingMemory
-from ..inspection.blocking import SyncInspector
 from ..inspection.inspector import Inspector
 from ..integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from ..options import classes_that_use
+from ..runtime.arguments import tenant_of
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys
 from .problems import Problem
@@ -68,7 +69,7 @@ class Services:
         self.agents.attach(database)
         #: By tenant. Their number is limited by the number of tokens.
         self._of_tenants: dict[str, TenantStores] = {}
-        _ = self.of(config.tenant).inspector  # imports the families' modules
+        _ = self.of(tenant_of(config)).inspector  # imports the families' modules
 
     def tables_exist(self, family: Family) -> bool:
         """Return whether the tables of a family exist; if not, the first write creates them.
@@ -85,7 +86,7 @@ class Services:
             return True
         if self.config.ddl_mode != "create":
             content = "threads" if family.holds_threads else family.title.lower()
-            raise Problem(404, "not_kept", f"This service stores no {content}: the database has no tables for it.")
+            raise Problem("not_kept", f"This service stores no {content}: the database has no tables for it.")
         return False
 
     def of(self, tenant: str) -> TenantStores:
@@ -174,3 +175,77 @@ def caller_tenant(request: Request) -> str:
 def stores_of(request: Request) -> TenantStores:
     """Return the stores of the tenant of the caller of a request."""
     return services_of(request).of(caller_tenant(request))
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Blocking(Inspector):
+    """An inspector whose coroutines never wait: what they need is there when they ask for it."""
+
+    async def _send(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
+        return self.database.synchronous.run(operation, schema, ddl_mode)
+
+    async def _compute(self, work: Callable[..., T], *arguments: Any) -> T:
+        return work(*arguments)
+
+    async def _embedded(self, step: EmbedTexts) -> Sequence[Any]:
+        assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
+        return embed_blocking(self._embed, step)
+
+
+def _blocking(
+    method: Callable[Concatenate[Inspector, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncInspector, P], T]:
+    """Return the blocking form of a method of `Inspector`."""
+
+    def call(self: SyncInspector, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        coroutine = method(self._inspector, *args, **kwargs)
+        try:
+            coroutine.send(None)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        raise RuntimeError("A method of the inspector waited for an event loop.")
+
+    call.__doc__ = method.__doc__
+    return call
+
+
+class SyncInspector:
+    """`Inspector` with blocking methods, for any thread. The arguments are the same."""
+
+    def __init__(
+        self,
+        where: Database,
+        *,
+        embed: EmbedFunction | None = None,
+        dims: int | None = None,
+        model: str = "",
+        **options: Unpack[StoreKeywords],
+    ) -> None:
+        self._inspector = _Blocking(where, embed=embed, dims=dims, model=model, **options)
+        self.embeds = self._inspector.embeds
+        self.turns_at_once = self._inspector.turns_at_once
+
+    families = _blocking(Inspector.families)
+    threads = _blocking(Inspector.threads)
+    thread = _blocking(Inspector.thread)
+    previews = _blocking(Inspector.previews)
+    history = _blocking(Inspector.history)
+    state = _blocking(Inspector.state)
+    differences = _blocking(Inspector.differences)
+    states = _blocking(Inspector.states)
+    search = _blocking(Inspector.search)
+    by_metadata = _blocking(Inspector.by_metadata)
+    statistics = _blocking(Inspector.statistics)
+    stored = _blocking(Inspector.stored)
+    growth = _blocking(Inspector.growth)
+    changed = _blocking(Inspector.changed)
+    namespaces = _blocking(Inspector.namespaces)
+    items = _blocking(Inspector.items)
+    item = _blocking(Inspector.item)
+    search_memories = _blocking(Inspector.search_memories)
+    sessions = _blocking(Inspector.sessions)
+    session = _blocking(Inspector.session)

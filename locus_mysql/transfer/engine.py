@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..errors import UsageError
-from ..runtime.counting import counted
+from ..wording import counted
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -119,43 +119,41 @@ async def test_calls_through_the_router_follow_the_primary(
         await store.close()
 
 
+SECONDARY = r"secondary of a group.*port of MySQL Router for writes.*read_only"
+SPLITS = r"splits reads from writes.*port for writes.*read_only"
+
+
 @every_side
-@pytest.mark.parametrize("port", ["reads", "passthrough_reads"])
+@pytest.mark.parametrize(
+    ("port", "pipeline", "error", "words"),
+    [
+        ("reads", True, ReadOnlyServer, SECONDARY),
+        ("passthrough_reads", True, ReadOnlyServer, SECONDARY),
+        ("splitting", True, SetupError, SPLITS),
+        ("splitting", False, SetupError, SPLITS),
+    ],
+)
 async def test_a_port_for_reads_refuses_loads_and_saves_except_to_only_read(
-    group: Group, open_through: OpenThrough, side: str, port: str
+    group: Group,
+    open_through: OpenThrough,
+    side: str,
+    port: str,
+    pipeline: bool,
+    error: type[Exception],
+    words: str,
 ) -> None:
     writer = open_through(side, "writes")
     await writer.save("thread", state_of(1))
     executed = group.primary().executed()
     for member in group.members:
         member.wait_for(executed)
-    store = open_through(side, port)
+    store = open_through(side, port, pipeline=pipeline)
     for call in (lambda: store.load("thread"), lambda: store.save("thread", state_of(2))):
-        with pytest.raises(ReadOnlyServer, match=r"secondary of a group.*port of MySQL Router for writes.*read_only"):
+        with pytest.raises(error, match=words):
             await call()
-    reading = open_through(side, port, read_only=True)
+    reading = open_through(side, port, read_only=True, pipeline=port != "splitting")
     assert await reading.load("thread") == state_of(1)
     assert await writer.load("thread") == state_of(1)
-    for one in (writer, store, reading):
-        await one.close()
-
-
-@every_side
-@pytest.mark.parametrize("pipeline", [True, False])
-async def test_a_splitting_port_refuses_loads_and_saves_except_to_only_read(
-    group: Group, open_through: OpenThrough, side: str, pipeline: bool
-) -> None:
-    writer = open_through(side, "writes")
-    await writer.save("thread", state_of(1))
-    executed = group.primary().executed()
-    for member in group.members:
-        member.wait_for(executed)
-    store = open_through(side, "splitting", pipeline=pipeline)
-    for call in (lambda: store.load("thread"), lambda: store.save("thread", state_of(2))):
-        with pytest.raises(SetupError, match=r"splits reads from writes.*port for writes.*read_only"):
-            await call()
-    reading = open_through(side, "splitting", read_only=True, pipeline=False)
-    assert await reading.load("thread") == state_of(1)
     for one in (writer, store, reading):
         await one.close()
 

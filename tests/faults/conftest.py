@@ -12,14 +12,12 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import MySQLConfig
-
 from ..integration.conftest import (  # noqa: F401 - fixtures
-    MakeConfig,
     database,
     make_config,
     no_housekeeping,
     open_store,
+    opening,
     own_config,
     own_server,
     own_sql,
@@ -29,8 +27,8 @@ from ..integration.conftest import (  # noqa: F401 - fixtures
     run_sql,
     server,
     server_dsn,
+    through_proxy,
 )
-from ..integration.proxy import WireProxy
 from .table import Row, as_document, as_text
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/design/faults.md"
@@ -54,13 +52,3 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if config.getoption("write_faults_table"):
         DOCUMENT.parent.mkdir(exist_ok=True)
         DOCUMENT.write_text(as_document(seen), encoding="utf-8")
-
-
-@pytest.fixture
-def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:  # noqa: F811 - the fixtures above
-    """``through_proxy(**options)`` returns a configuration that connects through the proxy."""
-
-    def make(**options: Any) -> MySQLConfig:
-        return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)
-
-    return make

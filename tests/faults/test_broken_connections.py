@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci.local_server import LocalServer
-from locus_mysql.errors import ThreadExists, Unavailable
+from locus_mysql.errors import Unavailable
 
 from ..integration.conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.proxy import WireProxy
@@ -32,35 +31,6 @@ def state_of(turns: int) -> State:
 # Connections that break
 
 
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-@pytest.mark.parametrize(("pipeline", "checkpoint_id"), [(True, None), (True, "same"), (False, "same")])
-@each_way
-async def test_a_save_repeated_because_its_connection_broke_at_any_packet_is_carried_out_exactly_once(
-    open_store: OpenStore,
-    through_proxy: MakeConfig,
-    proxy: WireProxy,
-    side: str,
-    checkpoint_id: str | None,
-    pipeline: bool,
-    fault: str,
-) -> None:
-    store = open_store(side, config=through_proxy(pipeline=pipeline))
-    await store.save("thread", state_of(9), "same")
-    with proxy.counting() as undisturbed:
-        first = await store.save("thread", state_of(10), checkpoint_id)
-    names = {"same", first}
-    for packet in range(1, undisturbed.commands + 1):
-        getattr(proxy, fault)(packet)
-        state = state_of(10 + packet)
-        names.add(await store.save("thread", state, checkpoint_id))
-        listed = await store.list_checkpoints("thread", 100)
-        assert sorted(listed) == sorted(names), packet
-        assert await store.load("thread", listed[0]) == state
-        assert await store.load("thread") == state
-    usage = await store.get_disk_usage("thread")
-    assert usage["checkpoints"] == len(names)
-
-
 @one_of_each
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
 async def test_the_first_call_survives_a_break_at_any_packet(
@@ -75,20 +45,6 @@ async def test_the_first_call_survives_a_break_at_any_packet(
         await store.save(f"thread {packet}", state_of(packet))
         assert await store.load(f"thread {packet}") == state_of(packet)
         assert len(await store.list_checkpoints(f"thread {packet}")) == 1
-
-
-@one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-async def test_a_copy_onto_an_existing_thread_is_refused_even_after_a_break(
-    open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
-) -> None:
-    store = open_store(side, config=through_proxy(retry_deadline_s=5))
-    await store.save("source", state_of(1))
-    await store.save("destination", state_of(2))
-    getattr(proxy, fault)(1)
-    with pytest.raises(ThreadExists):
-        await asyncio.wait_for(store.copy_thread("source", "destination"), DEADLINE_S)
-    assert await store.load("destination") == state_of(2)
 
 
 @one_of_each

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import textwrap
@@ -11,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import MySQLConfig
 from locus_mysql.errors import LocusMySQLError
 
 from ..integration.conftest import EACH_WAY, EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
-from ..integration.connecting import connect
 from ..integration.proxy import WireProxy
 from ..unit.drivers.wire.answers import Done, Refused, encoded
 from ..waiting import until
@@ -39,19 +36,6 @@ async def test_a_load_answered_without_rows_is_repeated(open_store: OpenStore, p
 
 
 @each_way
-async def test_a_late_result_is_never_taken_for_another_load(
-    open_store: OpenStore, proxy: WireProxy, side: str
-) -> None:
-    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", cache_bytes=0)
-    for thread in ("one", "two"):
-        await store.save(thread, {"is": thread})
-    assert await store.load("one") == {"is": "one"}
-    proxy.inject(encoded([Done()]))
-    assert await store.load("two") == {"is": "two"}
-    assert await store.load("one") == {"is": "one"}
-
-
-@each_way
 @pytest.mark.parametrize("errno", [1062, 1048, 1317, 1999, 65535])
 async def test_every_error_number_raises_an_error_of_this_package(
     open_store: OpenStore, proxy: WireProxy, side: str, errno: int
@@ -68,49 +52,6 @@ async def test_every_error_number_raises_an_error_of_this_package(
         with pytest.raises(LocusMySQLError, match="odd"):
             await call()
     assert await store.load("t") == STATE
-
-
-@each_way
-async def test_a_save_whose_statement_is_killed_is_repeated(
-    open_store: OpenStore, run_sql: RunSQL, server_dsn: str, database: str, side: str
-) -> None:
-    store = open_store(side)
-    await store.save("t", STATE)
-    rival = connect(MySQLConfig(dsn=server_dsn), database, autocommit=False)
-    with rival, rival.cursor() as cursor:
-        cursor.execute("SELECT * FROM locus_store_threads FOR UPDATE")
-        saving = asyncio.create_task(_save_in_thread(store, {"messages": [{"content": "second"}]}))
-        waiting = (
-            "SELECT processlist_id FROM performance_schema.threads WHERE processlist_db = %s AND"
-            " processlist_command = 'Query' AND processlist_info LIKE '%%locus_store_threads%%'"
-        )
-
-        def interrupted() -> object:
-            """Kill the waiting statement. Repeat the KILL, as one between two statements of a batch has no effect."""
-            done = run_sql(_INTERRUPTED, database)
-            for (number,) in () if done else run_sql(waiting, database):
-                run_sql(f"KILL QUERY {number}")
-            return done
-
-        await until(interrupted, "its statement was ended")
-        rival.rollback()
-        await asyncio.wait_for(saving, DEADLINE_S)
-    assert await store.load("t") == {"messages": [{"content": "second"}]}
-
-
-_INTERRUPTED = (
-    "SELECT 1 FROM performance_schema.events_statements_history h JOIN performance_schema.threads t USING (thread_id)"
-    " WHERE t.processlist_db = %s AND h.mysql_errno = 1317"
-)
-
-
-async def _save_in_thread(store: Any, state: Any) -> None:
-    """Save in a thread, so that a blocking save leaves the test's event loop free."""
-    method = store.store.save
-    if asyncio.iscoroutinefunction(method):
-        await method("t", state)
-    else:
-        await asyncio.to_thread(method, "t", state)
 
 
 @every_side

@@ -18,9 +18,9 @@ import pytest
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncMySQLCheckpointSaver
 from locus_mysql.engine.operation import fetch
 from locus_mysql.families.checkpoints.statements.tables import table_names
-from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
+from locus_mysql.families.graphs.statements import tables
 from locus_mysql.families.graphs.statements.tables import table_names as graph_tables
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
@@ -184,7 +184,7 @@ def run_replaced(stores: Stores) -> int:
 def put_writes(stores: Stores, value: str = "new", *, replace: bool = True) -> None:
     rows = [LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'"{value}"'.encode())) for idx in range(2)]
     saving = stores.saver._operations.graphs.saving
-    checkpoint_key = keys.checkpoint_key("default", "c2")
+    checkpoint_key = tables.checkpoint_key("default", "c2")
     stores.saver._run(saving.put_writes(TENANT, "thread", checkpoint_key, "task", rows, replace=replace))
 
 
@@ -195,7 +195,7 @@ def writes_put(stores: Stores) -> None:
 
 def writes_left(stores: Stores) -> Any:
     loading = stores.saver._operations.graphs.loading
-    return stores.saver._run(loading.writes(TENANT, "thread", keys.checkpoint_key("default", "c2"), None))
+    return stores.saver._run(loading.writes(TENANT, "thread", tables.checkpoint_key("default", "c2"), None))
 
 
 def graphs_left(stores: Stores) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,13 +20,16 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 from locus_mysql.config import MySQLConfig
+from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.records import ledger
 
 from ..either_side import AnyStore
 from ..thoroughness import FULL
+from .commands import run, succeed  # noqa: F401 - fixtures
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 from .engines import left_out_because, run_statement
+from .families.toys import ToyFamily
 from .kept_schemas import KeptSchemas
 from .proxy import WireProxy
 from .side_rotation import rotated
@@ -87,6 +90,14 @@ def run_sql(server: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
     return partial(run_statement, server)
 
 
+@pytest.fixture
+def without_keys(run_sql: Callable[..., object]) -> Any:
+    """Allow changes of rows that other rows refer to."""
+    run_sql("SET SESSION foreign_key_checks = 0")
+    yield
+    run_sql("SET SESSION foreign_key_checks = 1")
+
+
 @pytest.fixture(scope="session")
 def kept_schemas(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[KeptSchemas]:
     """Yield the reusable schemas for tests marked ``kept_tables``."""
@@ -127,6 +138,20 @@ def make_config(server_dsn: str, database: str) -> MakeConfig:
 
 
 @pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    """Return the configuration of the test's schema. Modules with another one have their own fixture of this name."""
+    return make_config()
+
+
+@pytest.fixture
+def toy_family() -> Iterator[None]:
+    """Register the family that exists only in the tests."""
+    register_family(ToyFamily())
+    yield
+    unregister_family("toys")
+
+
+@pytest.fixture
 def proxy(server_dsn: str) -> Iterator[WireProxy]:
     """Yield a proxy to the server: ``make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")``."""
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
@@ -154,40 +179,63 @@ ONE_OF_EACH = ("mysql-connector-async", "pymysql-sync")
 #: all code. A test of these three runs on one of them, chosen by `rotated`; in full runs, on every driver.
 EACH_WAY = EVERY_SIDE if FULL else ("mysql-connector-async", "mysql-connector-sync", "pymysql-async")
 
-_CLASSES = {
-    "store-async": CheckpointStore,
-    "store-sync": SyncCheckpointStore,
-    "backend-async": MySQLBackend,
-    "backend-sync": SyncMySQLBackend,
-}
+Opening: TypeAlias = Callable[..., AnyStore]
+
+
+@pytest.fixture
+async def opening(make_config: MakeConfig) -> AsyncIterator[Opening]:
+    """Yield ``opening(side, kinds, **options)``: another store, like that of another process, closed after the test.
+
+    The kinds are the asynchronous and the blocking class. Options that are none of the configuration are the store's
+    own. A given ``config=`` is used unchanged except for its driver and the options.
+    """
+    stores: list[AnyStore] = []
+
+    def open_one(
+        side: str, kinds: Sequence[Callable[..., Any] | None], *, config: MySQLConfig | None = None, **options: Any
+    ) -> AnyStore:
+        driver, _, way = side.rpartition("-")
+        own = {name: options.pop(name) for name in [*options] if name not in MySQLConfig.model_fields}
+        options["driver"] = driver
+        kind = kinds[way == "sync"]
+        assert kind is not None
+        config = make_config(**options) if config is None else config.model_copy(update=options)
+        stores.append(AnyStore(kind(config, **own)))
+        return stores[-1]
+
+    yield open_one
+    for store in stores:
+        await store.close()
+
+
+#: An asynchronous and a blocking driver, for tests in which the driver hardly matters.
+SIDES = (("mysql-connector", True), ("pymysql", False))
+
+
+def side_name(side: tuple[str, bool]) -> str:
+    return f"{side[0]}-{'async' if side[1] else 'sync'}"
+
+
+@pytest.fixture(params=SIDES, ids=side_name)
+def side(request: pytest.FixtureRequest) -> Any:
+    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver, or with strings."""
+    return request.param
 
 
 OpenStore: TypeAlias = Callable[..., AnyStore]
 
 
 @pytest.fixture
-async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
-    """Yield ``open_store(side, kind="store", **options)``: a store in the test's schema, closed after the test.
+def open_store(opening: Opening) -> OpenStore:
+    """Return ``open_store(side, kind="store", **options)``: a store in the test's schema; see `opening`."""
+    kinds = {"store": (CheckpointStore, SyncCheckpointStore), "backend": (MySQLBackend, SyncMySQLBackend)}
+    return lambda side=ONE_OF_EACH[0], kind="store", **options: opening(side, kinds[kind], **options)
 
-    A given ``config=`` is used unchanged except for its driver.
-    """
-    opened: list[AnyStore] = []
 
-    def open_one(
-        side: str = ONE_OF_EACH[0], kind: str = "store", config: MySQLConfig | None = None, **options: Any
-    ) -> AnyStore:
-        driver, _, way = side.rpartition("-")
-        if config is None:
-            config = make_config(driver=driver, **options)
-        else:
-            config = config.model_copy(update={"driver": driver, **options})
-        store = AnyStore(_CLASSES[f"{kind}-{way}"](config))
-        opened.append(store)
-        return store
-
-    yield open_one
-    for store in opened:
-        await store.close()
+@pytest.fixture
+def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:
+    """Return ``through_proxy(**options)``: a configuration of the test's schema, reached through the proxy."""
+    return partial(make_config, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
 
 
 #: ``max_allowed_packet`` of the tests' own server, in bytes.
@@ -213,13 +261,13 @@ def own_server() -> Iterator[LocalServer]:
 def own_sql(own_server: LocalServer) -> Callable[..., tuple[Any, ...]]:
     """Return a function that runs one statement on the tests' own server as its administrator."""
 
-    def run(sql: str, *params: Any) -> tuple[Any, ...]:
+    def run_one(sql: str, *params: Any) -> tuple[Any, ...]:
         connection = connect(MySQLConfig(dsn=own_server.dsn))
         with connection, connection.cursor() as cursor:
             cursor.execute(sql, params or None)
             return cursor.fetchall()
 
-    return run
+    return run_one
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ class KeptSchemas:
         self._run(f"CREATE DATABASE {name}")
         with connect(self._config, name) as connection, connection.cursor() as cursor:
             for family in sorted(wanted):
-                for schema in schemas(self._config, family):
+                for schema in schemas(self._config, [family]):
                     for statement in schema.create():
                         cursor.execute((self._variant.statement(statement) if self._variant else statement).sql)
         self._made[name] = self._definitions(name)

@@ -16,7 +16,7 @@ from locus_mysql.records.owner_writer import OwnerWriter
 from locus_mysql.records.maintenance import Maintenance
 from locus_mysql.integrations.memu.family import MemuMaintenance
 from locus_mysql.records import files
-from locus_mysql.transfer import part_file
+from locus_mysql.transfer.files import PartFile
 from locus_mysql.families.registry import register_family
 from locus_mysql.cli.main import main
 from tests.integration.families.toys import ToyFamily
@@ -40,7 +40,7 @@ if what == "removal":
     Maintenance._remove_some = counted(Maintenance._remove_some)
     MemuMaintenance.remove = counted(MemuMaintenance.remove)
 elif what == "write":
-    part_file.PartFile.write = counted(part_file.PartFile.write)
+    PartFile.write = counted(PartFile.write)
 elif what == "read":
     files.content_of = counted(files.content_of)
 else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
-from locus_mysql.families.checkpoints.state_rows import row_seal
+from locus_mysql.families.checkpoints.records import row_seal
 from locus_mysql.families.checkpoints.statements.tables import INFIXES
 from locus_mysql.families.graphs.statements.tables import OWN_PARTS
 from locus_mysql.runtime.exact_json import decode_json

@@ -20,17 +20,11 @@ from locus_mysql.errors import Unavailable
 from locus_mysql.families.checkpoints.queries import Queries
 from tests.thoroughness import FULL
 
-from .cli.test_main import dsn_of
-from .conftest import MakeConfig
+from .commands import dsn_of
 from .drivers_under_test import ASYNC_DRIVERS
 
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 180.0
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionServ
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.py_key_value import KeyValueStore
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.integrations.strands import StrandsMemoryStore, StrandsSessionRepository, StrandsStorage
 from locus_mysql.memory import HashingEmbedder
@@ -100,6 +101,7 @@ def all_examples() -> list[Example]:
     for strands_store in (StrandsStorage, StrandsSessionRepository, StrandsMemoryStore):
         names = {strands_store.__name__: strands_store, "RepositorySessionManager": RepositorySessionManager}
         examples += examples_of(strands_store.__name__, strands_store.__doc__ or "", names)
+    examples += examples_of("KeyValueStore", KeyValueStore.__doc__ or "", {"KeyValueStore": KeyValueStore})
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 

@@ -15,8 +15,7 @@ from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.variants import OCEANBASE
-from locus_mysql.drivers.interface import ServerError
-from locus_mysql.drivers.registry import find_driver
+from locus_mysql.drivers.interface import ServerError, find_driver
 from locus_mysql.engine.failures import leaves_fate_unknown, may_pass
 from locus_mysql.engine.operation import Batch
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
@@ -25,7 +24,7 @@ from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.integrations.langgraph import MySQLSaver
 from locus_mysql.memory import Put
 
-from .cli.test_main import dsn_of
+from .commands import dsn_of
 from .conftest import MakeConfig
 from .engines import ENGINE
 from .families.test_migrating import UpgradedToys, check

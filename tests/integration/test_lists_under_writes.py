@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,8 @@ from locus_mysql import (
 )
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.memories import reading
-from locus_mysql.families.memories.statements.dialect import Range
 from locus_mysql.families.memories.statements.filters import compile_filter
+from locus_mysql.families.memories.statements.tables import Range
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
@@ -28,6 +28,7 @@ from .conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from .integrations.langgraph.conftest import OpenSaver, open_saver  # noqa: F401 - a fixture
 from .integrations.langgraph.test_contract import checkpoint
 from .integrations.memu.conftest import UserModel
+from .other_writers import Others
 
 pytestmark = pytest.mark.slow
 
@@ -36,58 +37,29 @@ THREADS = 250
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
-class Others:
-    """Other processes. Each call deletes some threads, saves to some, and creates some.
+class Writer(Others):
+    """Other processes.
 
     Args:
         save: Saves to a thread, which it creates if necessary.
         delete: Deletes a thread.
-        at_once: The number of threads deleted by each call. Half as many are saved to, and half as many are created.
         threads: The number of threads at first.
     """
 
-    def __init__(
-        self,
-        save: Callable[[str], object],
-        delete: Callable[[str], object],
-        at_once: int = 12,
-        threads: int = THREADS,
-    ) -> None:
-        self.names = [f"thread {number:03}" for number in range(threads)]
-        self._save = save
-        self._delete = delete
-        self._at_once = at_once
-        # They include threads that a listing has already passed and threads that it has not reached yet.
-        self._doomed = self.names[3::5] + self.names[3::5][::-1]
-        self._busy = self.names[4::5]
-        self._new = 0
-        self.times = 0
+    def __init__(self, save: Callable[[str], object], delete: Callable[[str], object], threads: int = THREADS) -> None:
+        super().__init__(threads, at_once=12)
+        self._save_to, self._remove = save, delete
+        for name in self.names:
+            save(name)
 
     def act(self) -> None:
-        self.times += 1
-        for _ in range(self._at_once):
-            if self._doomed:
-                self._delete(self._doomed.pop(0 if self._new % 2 else -1))
-        for _ in range(self._at_once // 2):
-            self._busy.append(self._busy.pop(0))
-            self._save(self._busy[-1])
-            self._save(f"new {self._new}")
-            self._new += 1
-
-    @property
-    def untouched(self) -> list[str]:
-        """Return the threads that no process changes."""
-        touched = {*self.names[3::5], *self.names[4::5]}
-        return [name for name in self.names if name not in touched]
-
-    def assert_each_once(self, listed: Iterable[str], pages: int = 2) -> None:
-        """Check that every untouched thread was listed exactly once."""
-        assert self.times >= pages, "it took one page"
-        counts = Counter(listed)
-        assert {name: counts[name] for name in self.untouched} == dict.fromkeys(self.untouched, 1)
+        for name in self.delete():
+            self._remove(name)
+        for name in self.save():
+            self._save_to(name)
 
 
-def disturbed(operation: Operation[Any], others: Others) -> Operation[Any]:
+def disturbed(operation: Operation[Any], writer: Writer) -> Operation[Any]:
     """Run an operation; other processes write before each of its round trips except the first."""
     answer: Any = None
     first = True
@@ -97,12 +69,12 @@ def disturbed(operation: Operation[Any], others: Others) -> Operation[Any]:
         except StopIteration as done:
             return done.value
         if not first:
-            others.act()
+            writer.act()
         first = False
         answer = yield batch
 
 
-def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
+def writer_with_a_saver(config: MySQLConfig, **options: Any) -> Writer:
     """Return other processes that use LangGraph's saver."""
     saver = MySQLSaver(config)
 
@@ -110,10 +82,7 @@ def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
         config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
         saver.put(config, checkpoint({"a": 1}), {"step": 1}, {"a": 1})
 
-    others = Others(save, saver.delete_thread, **options)
-    for name in others.names:
-        save(name)
-    return others
+    return Writer(save, saver.delete_thread, **options)
 
 
 @one_of_each
@@ -126,7 +95,7 @@ async def test_a_graph_s_threads_are_listed_once_under_deletes(
     side: str,
     saved_lately: bool,
 ) -> None:
-    others = others_with_a_saver(make_config(driver="pymysql"))
+    writer = writer_with_a_saver(make_config(driver="pymysql"))
     if not saved_lately:  # then rows determine the order, not the checkpoints of the last minute
         for table, column in (("graph_threads", "updated_at"), ("graph_checkpoints", "created_at")):
             run_sql(f"UPDATE {database}.locus_{table} SET {column} = {column} - INTERVAL 1 DAY")
@@ -135,46 +104,41 @@ async def test_a_graph_s_threads_are_listed_once_under_deletes(
     async for found in saver.alist(None):
         listed.append(found.config["configurable"]["thread_id"])
         if len(listed) % 20 == 0:
-            others.act()
-    others.assert_each_once(listed)
+            writer.act()
+    writer.assert_each_once(listed)
 
 
-def others_with_a_store(config: MySQLConfig, metadata: Callable[[str], Any] = lambda _: None) -> Others:
+def writer_with_a_store(config: MySQLConfig, metadata: Callable[[str], Any] = lambda _: None) -> Writer:
     """Return other processes that use a store of dicts."""
     store = SyncCheckpointStore(config)
-    others = Others(
-        lambda thread_id: store.save(thread_id, {"kind": "talk"}, metadata=metadata(thread_id)), store.delete
-    )
-    for name in others.names:
-        store.save(name, {"kind": "talk"}, metadata=metadata(name))
-    return others
+    return Writer(lambda thread_id: store.save(thread_id, {"kind": "talk"}, metadata=metadata(thread_id)), store.delete)
 
 
-def disturb(store: Any, method: str, others: Others) -> None:
+def disturb(store: Any, method: str, writer: Writer) -> None:
     """Let other processes write between the round trips of an operation of a store."""
     operations = store.store._operations.checkpoints.queries
     original = getattr(operations, method)
-    setattr(operations, method, lambda *args: disturbed(original(*args), others))
+    setattr(operations, method, lambda *args: disturbed(original(*args), writer))
 
 
 @one_of_each
 async def test_a_search_in_the_newest_states_lists_each_once_under_deletes(
     open_store: OpenStore, make_config: MakeConfig, side: str
 ) -> None:
-    others = others_with_a_store(make_config(driver="pymysql"))
+    writer = writer_with_a_store(make_config(driver="pymysql"))
     store = open_store(side)
-    disturb(store, "search_data", others)
+    disturb(store, "search_data", writer)
     found = await store.search_data("kind", "talk", THREADS * 2)
-    others.assert_each_once(one["thread_id"] for one in found)
+    writer.assert_each_once(one["thread_id"] for one in found)
 
 
 async def test_a_thread_without_a_checkpoint_does_not_end_a_search_in_states(
     open_store: OpenStore, make_config: MakeConfig, run_sql: Callable[..., Any], database: str
 ) -> None:
-    others = others_with_a_store(make_config(driver="pymysql"))
-    run_sql(f"DELETE FROM {database}.locus_store_checkpoints WHERE thread_id = %s", others.names[-2])
+    writer = writer_with_a_store(make_config(driver="pymysql"))
+    run_sql(f"DELETE FROM {database}.locus_store_checkpoints WHERE thread_id = %s", writer.names[-2])
     found = await open_store().search_data("kind", "talk", THREADS * 2)
-    assert {one["thread_id"] for one in found} == {*others.names} - {others.names[-2]}
+    assert {one["thread_id"] for one in found} == {*writer.names} - {writer.names[-2]}
 
 
 @one_of_each
@@ -188,15 +152,15 @@ async def test_checkpoints_found_by_metadata_are_listed_once_under_deletes(
     def metadata(thread_id: str) -> dict[str, Any]:
         return {**names, "wanted": "new" not in thread_id and int(thread_id[-3:]) % 3 == 0}
 
-    others = others_with_a_store(make_config(driver="pymysql"), metadata)
-    wanted = [name for name in others.untouched if int(name[-3:]) % 3 == 0]
+    writer = writer_with_a_store(make_config(driver="pymysql"), metadata)
+    wanted = [name for name in writer.untouched if int(name[-3:]) % 3 == 0]
     store = open_store(side).store
     finding = getattr(store._operations.checkpoints.queries, method)("default", "wanted", True, len(wanted) * 2)
-    found = store._run(disturbed(finding, others))
+    found = store._run(disturbed(finding, writer))
     found = await found if inspect.isawaitable(found) else found
     infos = [one[0] if isinstance(one, tuple) else one for one in found]
     counts = Counter(info["thread_id"] for info in infos)
-    assert others.times >= 1
+    assert writer.turns >= 1
     assert {name: counts[name] for name in wanted} == dict.fromkeys(wanted, 1)
 
 
@@ -213,9 +177,7 @@ def test_memories_found_by_a_number_beyond_64_bits_are_listed_once_under_deletes
             more = " in the morning" if name.endswith(("1", "5", "6")) else ""
             store.put(("one",), name, {"n": wanted, "text": f"green tea{more}"})
 
-        others = Others(save, partial(store.delete, ("one",)))
-        for name in others.names:
-            save(name)
+        writer = Writer(save, partial(store.delete, ("one",)))
         never = {"n": equal_to_the_server, "text": "tea in the morning"}
         store.put_batch([Put(("one",), f"other {number}", never) for number in range(60)])
         operations, where = store._operations.reading, Range(b"one\0")
@@ -225,23 +187,20 @@ def test_memories_found_by_a_number_beyond_64_bits_are_listed_once_under_deletes
             if query is None
             else operations.words("default", where, filter, query, 1_000, 0)
         )
-        listed = store._run_step(disturbed(listing, others))
-    others.assert_each_once((hit.item.key for hit in listed), pages=2 if query is None else 1)  # hits are read at once
+        listed = store._run_step(disturbed(listing, writer))
+    writer.assert_each_once((hit.item.key for hit in listed), turns=2 if query is None else 1)  # hits are read at once
     assert {hit.item.value["n"] for hit in listed} == {wanted}
 
 
-# Pages of the inspector.
-
-
-# Reads of an export and of a copy
+# Reads of a copy
 
 
 class Acting(InMemorySaver):
     """A target. Each write to it also changes the source."""
 
-    def __init__(self, others: Others) -> None:
+    def __init__(self, writer: Writer) -> None:
         super().__init__()
-        self._others = others
+        self._others = writer
         self._puts = 0
         self.quiet = False
 
@@ -253,17 +212,17 @@ class Acting(InMemorySaver):
 
 
 def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> None:
-    others = others_with_a_saver(make_config(driver="pymysql"), threads=100)
+    writer = writer_with_a_saver(make_config(driver="pymysql"), threads=100)
     with MySQLSaver(make_config(driver="pymysql")) as source:
-        target = Acting(others)
+        target = Acting(writer)
         reported: list[str] = []
         summary = copy_checkpoints(source, target, notify=reported.append)
         there = {found.config["configurable"]["thread_id"] for found in target.list(None)}
-        assert not {*others.untouched} - there
+        assert not {*writer.untouched} - there
         assert not summary.complete
         assert summary.changed
         assert len(reported) == summary.changed
-        assert not [name for name in others.untouched if any(repr(name) in message for message in reported)]
+        assert not [name for name in writer.untouched if any(repr(name) in message for message in reported)]
         assert "changed in the source meanwhile" in str(summary)
         target.quiet = True
         again = copy_checkpoints(source, target)

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import MySQLConfig
-
 from .conftest import EACH_WAY, AnyStore, MakeConfig, OpenStore
 from .proxy import WireProxy
 
@@ -21,14 +19,6 @@ pytestmark = pytest.mark.slow
 
 def state_of(turns: int) -> State:
     return {"turns": turns, "messages": [{"content": f"walrus {turn} " * 50} for turn in range(turns)]}
-
-
-@pytest.fixture
-def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:
-    def make(**options: Any) -> MySQLConfig:
-        return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)
-
-    return make
 
 
 async def round_trips(proxy: WireProxy, call: Awaitable[Any]) -> tuple[int, Any]:

@@ -17,16 +17,9 @@ from locus_mysql import (
 )
 from locus_mysql.errors import CorruptCheckpoint, SchemaMismatch
 
-from .conftest import MakeConfig
-
 RunSql: TypeAlias = Callable[..., tuple[Any, ...]]
 
 STATE = AgentState(messages=(Message.user("hello"),))
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config(driver="pymysql")
 
 
 def test_a_store_a_backend_and_a_checkpointer_share_a_prefix_and_no_thread(config: MySQLConfig) -> None:

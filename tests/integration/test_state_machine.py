@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import ThreadExists
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
-from locus_mysql.families.checkpoints.search_text import text_of_dict
+from locus_mysql.families.checkpoints.queries import text_of_dict
+from locus_mysql.families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
 
 from .connecting import connect
 from .proxy import WireProxy

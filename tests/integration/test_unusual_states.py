@@ -11,7 +11,6 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
-from ci.local_server import LocalServer
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
 
@@ -268,13 +267,3 @@ async def test_a_locus_state_that_cannot_be_stored_is_refused_before_anything_is
     assert table_contents() == before
     assert await checkpointer.load("thread") == good
     await checkpointer.close()
-
-
-async def test_a_locus_state_over_the_packet_says_the_setting_to_raise(
-    own_config: MakeConfig, own_server: LocalServer
-) -> None:
-    async with MySQLCheckpointer(own_config()) as saver:
-        state = AgentState().with_message(Message.user("x" * 3 * SMALL_PACKET_BYTES))
-        with pytest.raises(StateTooLarge, match="max_allowed_packet"):
-            await saver.save(state, "thread")
-        assert await saver.list_threads() == []

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
+from locus_mysql.engine.operation import drive_awaited, drive_blocking
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.interface import Storage
-from locus_mysql.runtime.generators import drive_awaited, drive_blocking
 
 T = TypeVar("T")
 

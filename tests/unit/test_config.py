@@ -292,10 +292,18 @@ def test_an_embedded_database_has_no_address_and_no_user(options: dict[str, Any]
         MySQLConfig(embedded="m", **options)
 
 
+def test_a_dsn_as_a_keyword_takes_nothing_from_that_of_the_environment() -> None:
+    environment = {"LOCUS_MYSQL_DSN": "mysql://agent:pw@db/app?tenant=acme", "LOCUS_MYSQL_POOL_SIZE": "3"}
+    config = MySQLConfig.from_env(environment, dsn="mysql://owner@127.0.0.1/prod")
+    assert (config.user, config.password_text, config.tenant, config.pool_size) == ("owner", "", "default", 3)
+    own = MySQLConfig.from_env({**environment, "LOCUS_MYSQL_PASSWORD": "x"}, dsn="mysql://owner@127.0.0.1/prod")
+    assert own.password_text == "x"
+
+
 def test_an_embedded_database_replaces_the_server_in_the_environment_and_the_other_way_round() -> None:
     server = {"LOCUS_MYSQL_DSN": "mysql+asyncmy://agent:pw@db/app", "LOCUS_MYSQL_TENANT": "acme"}
     config = MySQLConfig.from_env(server, dsn="mysql+embedded:///m")
-    assert (config.embedded, config.database, config.driver) == (Path("m").absolute(), "locus", "asyncmy")
+    assert (config.embedded, config.database, config.driver) == (Path("m").absolute(), "locus", "pymysql")
     assert (config.tenant, config.user) == ("acme", "root")
     config = MySQLConfig.from_env({"LOCUS_MYSQL_EMBEDDED": "m"}, host="db", user="agent")
     assert (config.embedded, config.host, config.driver) == (None, "db", "mysql-connector")

@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
 BESIDE = {
-    *("background_loop", "config", "dsn", "encryption", "errors", "extras", "keywords", "lru_cache", "options"),
+    *("background_loop", "config", "encryption", "errors", "extras", "keywords", "lru_cache", "options"),
     "signals",
-    "suggestions",
+    "wording",
 }
 
 #: The folders of families; none of these imports another one.
@@ -37,7 +37,7 @@ FOREIGN = {
         framework: {"integrations"}
         for framework in (
             *("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents"),
-            "pydantic_ai",
+            *("pydantic_ai", "key_value", "crewai"),
         )
     },
 }

@@ -53,6 +53,8 @@ def test_importing_the_package_loads_few_modules() -> None:
     loaded = run("import json, sys, locus_mysql\nprint(json.dumps(sorted(sys.modules)))")
     assert "pydantic" not in loaded
     assert [name for name in loaded if name.startswith("locus_mysql")] == ["locus_mysql"]
+    loaded = run("import json, sys\nfrom locus_mysql import CheckpointStore\nprint(json.dumps(sorted(sys.modules)))")
+    assert len([name for name in loaded if name.startswith("locus_mysql")]) <= 90
 
 
 def test_importing_takes_a_few_times_as_long_as_importing_pydantic() -> None:

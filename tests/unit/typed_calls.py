@@ -4,7 +4,7 @@ A call with ``type: ignore`` must be refused: without an error there, mypy repor
 """
 
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 from agents import Agent, Runner, TResponseInputItem
 from agents.memory import Session
@@ -14,6 +14,8 @@ from google.adk.memory.base_memory_service import BaseMemoryService
 from google.adk.runners import Runner as AdkRunner
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.session import Session as AdkSession
+from key_value.aio.protocols.key_value import AsyncKeyValue
+from key_value.aio.wrappers.encryption import FernetEncryptionWrapper
 from locus.core.state import AgentState
 from pydantic_ai import Conversation
 from pydantic_ai.conversation_store import ConversationStore
@@ -28,6 +30,7 @@ from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpoint
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.py_key_value import KeyValueStore
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.integrations.strands import StrandsMemoryStore, StrandsSessionRepository, StrandsStorage
 
@@ -59,6 +62,10 @@ async def use() -> None:
     assert_type(await OpenAISession("s", DSN).pop_item(), TResponseInputItem | None)
     await Runner.run(Agent(name="a"), "Hello", session=session)
     await Runner.run(Agent(name="a"), "Hello", session=OpenAISession("s", DSN))
+
+    values: AsyncKeyValue = KeyValueStore(DSN)
+    await FernetEncryptionWrapper(values, source_material="m", salt="s").put("k", {"v": 1}, ttl=60)
+    assert_type(await KeyValueStore(DSN).get_many(["a", "b"], collection="c"), list[dict[str, Any] | None])
 
     storage: Storage = StrandsStorage(DSN)
     assert_type(await StrandsStorage(DSN).read("k"), bytes | None)

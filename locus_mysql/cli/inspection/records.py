@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...engine.operation import drive_awaited
 from ...errors import NotFound
 from ...families.inspection.item_records import ItemRow, NamespaceRow
 from ...families.inspection.records import Page, SessionRow
@@ -17,7 +18,7 @@ from ...families.working import calls
 from ...families.working.family import WORKING
 from ...families.working.storages.mysql import WorkingOperations
 from ...inspection.inspector import Inspector
-from ...runtime.generators import drive_awaited
+from ...runtime.arguments import tenant_of
 from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify, sanitize_line
 from .command import Clock, add_output, collect, confirm, format_size, look
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
@@ -113,7 +114,7 @@ def _cells_of_session(row: SessionRow, clock: Clock) -> Sequence[str]:
 
 async def _end_session(inspector: Inspector, arguments: argparse.Namespace) -> bool:
     operations = WorkingOperations(inspector.config)
-    address = calls.Address(inspector.config.tenant, arguments.session)
+    address = calls.Address(tenant_of(inspector.config), arguments.session)
     call = calls.Call("end", address, (calls.End(),), token=os.urandom(16))
     reply = await inspector.database.asynchronous.run(operations.execute(call), operations.schema, "validate")
     return bool(reply.results[0])

@@ -14,7 +14,7 @@ from ...families.inspection.records import CheckpointRow, Day, Hit, LargeThread,
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
 from ...records.maintenance import Counts, in_words
-from ...runtime.counting import counted
+from ...wording import counted
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify, sanitize_line
 from ..tenants import stats_of_all
 from .command import (
@@ -200,7 +200,7 @@ def _show_hit(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) ->
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``stats``."""
-    add_limit(parser, 10, " number of large threads to list")
+    add_limit(parser, 10, " of large threads to list")
     parser.add_argument("--all-tenants", action="store_true", help="only the numbers of all tenants together")
     add_inspection(parser, all_families=True)
 

@@ -17,9 +17,8 @@ from ..login import NoTLSOffered, no_tls, tls_attempts, tls_context
 from . import session
 from .adapter import Adapter, as_loss
 from .literals import PING, QUIT, Command, query
-from .responsive_timeout import ResponsiveTimeout
 from .results import ErrorPacket, ReceiveBuffer, ResultReader, why_unexpected
-from .sockets import abort_transport, configure, guard_at_fork, unread_check
+from .sockets import ResponsiveTimeout, abort_transport, configure, guard_at_fork, unread_check
 from .threaded import Worker
 
 #: Over TLS, asyncio does not report when a command was sent. A command up to this size counts as sent at once; a larger

@@ -1,4 +1,4 @@
-"""Sockets: their options, waits that end by one deadline, dropping them at once, detaching them in a forked child.
+"""Sockets: options, waits that end by one deadline (also on a busy loop), dropping them, detaching them in a child.
 
 A socket's own time-out restarts with every piece that arrives, so it never ends a wait for a server that sends a
 byte from time to time. Therefore blocking libraries log in on a `BoundedSocket`, and `blocking` continues to use it.
@@ -17,7 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ...config import Endpoint
 
@@ -248,3 +249,67 @@ def _disown_sockets() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_disown_sockets)
+
+
+#: The timeout is counted in this number of ticks.
+_TICKS = 100
+
+
+class ResponsiveTimeout:
+    """Ends a block of code with `TimeoutError` after some seconds in which the event loop was responsive.
+
+    The limit is divided into a hundred ticks, and a tick that comes late counts once, however late it is. So an idle
+    loop ends the block after exactly the limit; a blocked loop takes a hundred turns, in each of which the block can
+    continue.
+
+    Args:
+        limit_s: The limit, in seconds.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._tick_s = limit_s / _TICKS
+        self._ticks_left = _TICKS
+        self._timeout = asyncio.timeout(None)
+        self._late = False
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        await self._timeout.__aenter__()
+        self._due = self._loop.time() + self._tick_s
+        self._timer = self._loop.call_at(self._due, self._tick)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        await self._timeout.__aexit__(kind, error, trace)
+
+    def expired(self) -> bool:
+        """Check whether the limit has passed."""
+        return self._timeout.expired()
+
+    def was_blocked(self) -> bool:
+        """Check whether the loop was blocked for more than a tick since the block began, or since the last call.
+
+        False once the limit has passed.
+        """
+        if self._ticks_left and self._is_late():
+            self._timer.cancel()
+            self._tick()
+        blocked, self._late = self._late, False
+        return blocked and self._ticks_left > 0
+
+    def _tick(self) -> None:
+        if self._is_late():
+            self._late = True
+            self._due = self._loop.time()
+        self._ticks_left -= 1
+        if self._ticks_left == 0:
+            self._timeout.reschedule(self._due)
+            return
+        self._due += self._tick_s
+        self._timer = self._loop.call_at(self._due, self._tick)
+
+    def _is_late(self) -> bool:
+        return self._loop.time() > self._due + self._tick_s

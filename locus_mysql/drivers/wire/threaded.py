@@ -15,7 +15,7 @@ from ...dialect.statement import Statement
 from ..interface import ConnectionLost, Result
 from .adapter import GOODBYE_S
 from .blocking import SyncAdapter
-from .responsive_timeout import ResponsiveTimeout
+from .sockets import ResponsiveTimeout
 
 _T = TypeVar("_T")
 _Job: TypeAlias = tuple["Future[Any]", Callable[[], Any]]

@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ...dialect.sql import Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Batch, Operation
 from ...runtime.arguments import check_text
-from .context import Context
+from .thread_cache import Context
 
 #: Threads that an estimate examines. If there are fewer, it is exact.
 EXAMINED = 5_000

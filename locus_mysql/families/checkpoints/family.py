@@ -1,19 +1,92 @@
-"""The families of thread states: `DICTS` and `CURRENT`; that of Locus agents is in ``integrations/locus``."""
+"""The families of thread states, `DICTS` and `CURRENT`, with the declaration of their tables.
+
+That of Locus agents is in ``integrations/locus``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
+from ...dialect import Statement
+from ...dialect.statement import fill
+from ...dialect.words import Parser
 from ...records.maintenance import Upkeep
-from ...records.tables import Tables
+from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
+from ...runtime.sealing import Sealing
 from ..family import DeclaredFamily
-from .statements.tables import Kind
-from .tables import tables
+from .statements import removing
+from .statements.tables import BASE_ROW, CheckpointDialect, Kind, ThreadKey, checkpoint_dialect
 
 if TYPE_CHECKING:
     from ..inspection.owners import OwnerChanges, OwnerThreads
     from .store import StoreOperations
+
+
+def _seal(sealing: Sealing, row: Row) -> int | None:
+    """Return the seal of a checkpoint's row; None for a row whose id was removed."""
+    from .records import row_seal
+
+    if row["checkpoint_id"] is None:
+        return None
+    return row_seal(sealing, row["checkpoint_id"], row["token"], row["metadata"])
+
+
+def _removing(
+    sql: CheckpointDialect, tenant: str, token: bytes, threads: Sequence[Row]
+) -> tuple[list[Statement], list[Statement]]:
+    """Return the statements that remove checkpoints; the tokens of their saves, which may be repeated, are recorded."""
+    keys = [ThreadKey(tenant, row["thread_id"]) for row in threads]
+    return [], [one(sql, key) for key in keys for one in (removing.RECORD_ALL, removing.DELETE_ALL)]
+
+
+@lru_cache(maxsize=64)
+def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser) -> Tables:
+    """Return the tables of one kind of states.
+
+    The token identifies a row in its seal, as it is chosen before the server assigns the seq.
+    """
+    sql = checkpoint_dialect(table_prefix, kind, search=search, search_parser=search_parser)
+    names = sql.names
+    return Tables(
+        sql.schema,
+        names,
+        Owner(
+            "threads",
+            key=("thread_id",),
+            noun="thread",
+            version=("version",),
+            named="thread_id",
+            updated="updated_at",
+            recent="updated_at",
+            idles=True,
+            turns=("thread_id",),
+        ),
+        (
+            Part(
+                "checkpoints",
+                key=("thread_id", "seq"),
+                sealed=(
+                    Sealed(
+                        "payload",
+                        "payload",
+                        row=("token",),
+                        base=fill(BASE_ROW, {"table": names["checkpoints"]}),
+                        cleared=("search_text", "pending_text", "unindexed"),
+                    ),
+                ),
+                seals=(Seal("seal", _seal),),
+                noun="checkpoint",
+                title="checkpoint_id",
+                since=("seq", "first_seq"),
+                counted="checkpoint_id IS NOT NULL",
+            ),
+        ),
+        removing=partial(_removing, sql),
+        restores=True,
+    )
 
 
 class CheckpointFamily(DeclaredFamily):
@@ -35,13 +108,13 @@ class CheckpointFamily(DeclaredFamily):
         self.users = users
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.declaration`."""
+        """Return the declaration of the tables."""
         return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
-        """See `DeclaredFamily.upkeep`."""
+        """Return what is special about the upkeep."""
         from .maintenance import CheckpointUpkeep
-        from .statements.dialect import checkpoint_dialect
+        from .statements.tables import checkpoint_dialect
 
         return CheckpointUpkeep(
             checkpoint_dialect(
@@ -51,13 +124,13 @@ class CheckpointFamily(DeclaredFamily):
         )
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
-        """See `Family.inspection`."""
+        """Return the object that reads the tenant's threads for the inspector and the API."""
         from .inspection.threads import CheckpointThreads
 
         return CheckpointThreads(config, self.kind)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges:
-        """See `Family.changes`."""
+        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
         from .inspection.threads import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))

@@ -10,15 +10,13 @@ from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from ...runtime.database import STATES
-from .coding.codec import EncodedState
+from .coding.codec import EncodedState, hash_logs
 from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, rows_needed
-from .coding.digests import hash_logs
-from .context import Context
-from .state_rows import SealedRow, assemble_rows, chain_rows, check_row, rows_since
+from .records import SealedRow, assemble_rows, chain_rows, check_row, rows_since
 from .statements import loading, threads
 from .statements.loading import LineageRow
 from .statements.tables import ThreadKey
-from .thread_cache import CachedState, Snapshot
+from .thread_cache import CachedState, Context, Snapshot
 
 #: A checkpoint's state and the token of its row.
 LoadedRow: TypeAlias = tuple[EncodedState, bytes]

@@ -12,11 +12,10 @@ from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECT
 from ...records.maintenance import Count, Counts, Maintenance, Upkeep
 from ...records.tables import Row
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, microseconds
-from .context import Context
-from .statements import ledger, queries, removing, threads
-from .statements.dialect import CheckpointDialect
-from .statements.tables import Kind, ThreadKey
-from .tables import tables
+from .family import tables
+from .statements import queries, removing, threads
+from .statements.tables import CheckpointDialect, Kind, ThreadKey
+from .thread_cache import Context
 
 #: On average, one save in this many also removes expired threads, if threads expire at all.
 SAVES_PER_CLEANING = 64
@@ -60,12 +59,12 @@ class Removing:
         sql = self._sql
         tokens: dict[str, Any] = {"token": os.urandom(16), "token_if_expired": os.urandom(16)}
         lock = threads.LOCK_ANY(sql, key, version=tokens["token"])
-        outcome_query = ledger.FIND_EITHER(sql, key, **tokens)
+        outcome_query = removing.FIND_EITHER(sql, key, **tokens)
         batch = Batch.of(
             lock,
-            ledger.GUARD_DELETE(sql, key, **tokens),
-            ledger.RECORD_ALL(sql, key),
-            ledger.RECORD_EITHER(sql, key, **tokens),
+            removing.GUARD_DELETE(sql, key, **tokens),
+            removing.RECORD_ALL(sql, key),
+            removing.RECORD_EITHER(sql, key, **tokens),
             removing.DELETE_ALL(sql, key),
             threads.DROP(sql, key),
             outcome_query=outcome_query,
@@ -88,7 +87,7 @@ class Removing:
         batch = Batch.of(
             lock,
             threads.GUARD_ONCE(sql, key, token=token),
-            ledger.RECORD_DELETED(sql, key, checkpoint_id=checkpoint_id, token=token),
+            removing.RECORD_DELETED(sql, key, checkpoint_id=checkpoint_id, token=token),
             clear_id,
             removing.remove_unneeded(sql, key),
             threads.DROP_IF_EMPTY(sql, key),
@@ -144,7 +143,7 @@ class CheckpointUpkeep(Upkeep):
                 threads.LOCK(sql, key, version=token, known_version=b""),
                 threads.GUARD_ONCE(sql, key, token=token),
                 removing.DELETE_LEFT_BEHIND(sql, key),
-                ledger.RECORD_ALL(sql, key),
+                removing.RECORD_ALL(sql, key),
                 clear_ids,
                 RECORD_AFFECTED(sql, key, token=token),
                 removing.sweep(sql, key),

@@ -11,10 +11,9 @@ from ...dialect import Statement
 from ...engine.operation import Batch, Operation
 from ...errors import Conflict
 from ...runtime.arguments import check_checkpoint_id
-from .context import Context
 from .statements import threads
-from .statements.dialect import CheckpointDialect
-from .statements.tables import ThreadKey
+from .statements.tables import CheckpointDialect, ThreadKey
+from .thread_cache import Context
 
 
 class NoCheckpoint(enum.Enum):

@@ -1,13 +1,16 @@
-"""Finding and describing checkpoints, as generators that do no I/O."""
+"""Finding and describing checkpoints, as generators that do no I/O; and the text of a state that is indexed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from ...dialect.template import like
-from ...dialect.words import parts_of
+from ...dialect.statement import like
+from ...dialect.words import excerpt, parts_of
 from ...engine.operation import Batch, Operation, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
@@ -16,18 +19,16 @@ from ...runtime.arguments import (
     check_limit,
     check_text,
     check_thread_id,
+    encode_metadata,
 )
-from ...runtime.damaged_rows import readable
 from ...runtime.exact_json import check_json
-from ...runtime.matching import Containment
+from ...runtime.matching import Containment, lookup_keys
 from ...runtime.sealing import NO_WORDS
-from ...runtime.server_times import aware
-from .context import Context
-from .metadata_pairs import holds, lookup_text
+from ...runtime.server_rows import aware, readable
+from .coding.delta import Delta
 from .records import (
     CheckpointInfo,
     DiskUsage,
-    Health,
     HistoryEntry,
     SearchHit,
     checkpoint_info,
@@ -36,10 +37,10 @@ from .records import (
     history_entry,
     state_of,
 )
-from .search_text import snippet, snippet_words
 from .statements import queries, threads
 from .statements.queries import CheckpointPosition, HitRow
-from .statements.tables import ThreadKey
+from .statements.tables import SNIPPET_CHARACTERS, ThreadKey
+from .thread_cache import Context
 
 #: Said if the pages of a list do not end.
 PAGE_AGAIN = "A page of checkpoints ended where the page before it had ended"
@@ -248,13 +249,6 @@ class Queries:
             total_bytes=payload + text + metadata,
         )
 
-    def health_check(self) -> Operation[Health]:
-        """Ask the server for its version, its time, and whether it accepts writes. One round trip."""
-        (server,) = yield from fetch(queries.HEALTH(self._sql))
-        return Health(
-            ok=True, server_version=server.version, read_only=bool(server.read_only), server_time=aware(server.time)
-        )
-
     def _check_pair(self, key: object, value: Any, limit: object) -> tuple[int, str]:
         """The limit, and the keys under which checkpoints with this pair are indexed."""
         keys = lookup_text(key, value)
@@ -285,3 +279,97 @@ def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:
                 created_at=aware(row.created_at),
             )
     return list(hits.values())
+
+
+def lookup_text(key: object, value: Any) -> str:
+    """Return the keys under which checkpoints with this top-level pair are indexed, as JSON, and check the pair."""
+    return json.dumps(keys_of(key, value))
+
+
+def keys_of(key: object, value: Any) -> list[int]:
+    """Return the same keys as a list."""
+    name = check_text(key, "Metadata key")
+    encode_metadata({name: value})
+    return lookup_keys(name, value)
+
+
+def holds(metadata: Mapping[str, Any], key: str, wanted: Containment) -> bool:
+    """Return whether metadata has this top-level key with a value that contains the wanted one."""
+    return key in metadata and wanted.within(metadata[key])
+
+
+#: Separates the text that later states share from the text that only this checkpoint has, which is removed with it.
+SHARED_TEXT_END = "\x1e"
+
+#: Maximum number of indexed characters of one message or other text.
+CHARACTERS_PER_TEXT = 10_000
+
+#: Maximum number of characters that one save adds to the index.
+CHARACTERS_PER_SAVE = 1_000_000
+
+#: Maximum number of query words that a snippet is searched for.
+SNIPPET_WORDS = 16
+
+
+def text_of_dict(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
+    """Return the text in a state's lists that its parent does not have, and the text of its other fields."""
+    continues = not delta.discontinued and bool(delta.news)
+    shared: list[str] = []
+    head: list[str] = []
+    for name, value in state.items():
+        if isinstance(value, list):
+            shared.extend(strings(value[delta.news.get(name, 0) if continues else 0 :]))
+        elif isinstance(value, str | dict):
+            head.extend(strings(value))
+    text, head_text = joined(shared), joined(head)[:CHARACTERS_PER_TEXT] if head else ""
+    return (f"{text}{SHARED_TEXT_END}{head_text}" if head_text else text), continues
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Join texts, each truncated to its indexed length."""
+    pieces: list[str] = []
+    size = 0
+    for text in texts:
+        if size >= CHARACTERS_PER_SAVE:
+            break
+        pieces.append(text[:CHARACTERS_PER_TEXT])
+        size += len(pieces[-1]) + 1
+    whole = "\n".join(pieces)[:CHARACTERS_PER_SAVE]
+    return whole.replace(SHARED_TEXT_END, " ").encode(errors="replace").decode()
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Return every text in a JSON value, in order, without keys."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if item:
+                yield item
+        elif isinstance(item, dict):
+            pending.extend(reversed(item.values()))
+        elif isinstance(item, list):
+            pending.extend(reversed(item))
+
+
+def snippet(text: str, words: Sequence[re.Pattern[str]], radius: int = 80) -> str:
+    """Return the part of a text around the first occurrence of some words, at most ``2 * radius`` characters wide.
+
+    Args:
+        text: The text, of which the first `SNIPPET_CHARACTERS` are searched for the words.
+        words: See `snippet_words`.
+        radius: Characters before and after the word's beginning.
+    """
+    text = text[:SNIPPET_CHARACTERS].replace(SHARED_TEXT_END, "\n")
+    folded = text.casefold()
+    found = [match.start() for word in words if (match := word.search(folded)) is not None]
+    return excerpt(text, min(found, default=0), radius)
+
+
+def snippet_words(query: str) -> list[re.Pattern[str]]:
+    """The first `SNIPPET_WORDS` words of a query, as what finds them in folded text.
+
+    A pattern without choices finds a text in linear time, whatever both are; `str.find` does not.
+    """
+    words = dict.fromkeys(query[:SNIPPET_CHARACTERS].casefold().split())
+    return [re.compile(re.escape(word)) for word in islice(words, SNIPPET_WORDS)]

@@ -8,24 +8,22 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from ...dialect import Query, Statement
-from ...dialect.dialect import RETENTION_S
+from ...dialect.sql import RETENTION_S
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, ParentMissing, SchemaMismatch, Unavailable
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
 from ...runtime.sealing import Sealing
+from .coding.codec import HashedLogs, hash_logs
 from .coding.delta import Ancestor, Delta, Lineage, encode_delta, extend, lasting
-from .coding.digests import HashedLogs, hash_logs
-from .context import Context
 from .loading import Loading
 from .maintenance import ThreadMaintenance
-from .new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from .preconditions import NOTHING_EXPECTED, Precondition, Preconditions
-from .state_rows import assemble_rows, row_of
-from .statements import ledger, removing, saving, threads
+from .records import EncodedCheckpoint, NewCheckpoint, ParentRule, assemble_rows, row_of
+from .statements import removing, saving, threads
 from .statements.saving import NewRow, Saved
 from .statements.tables import ThreadKey
-from .thread_cache import CachedState, Snapshot
+from .thread_cache import CachedState, Context, Snapshot
 
 #: A save with a precondition is repeated at most this many times because the thread was written to meanwhile.
 _TRIES = 10
@@ -345,14 +343,14 @@ class Saving:
                 else:
                     take = threads.TAKE_SEQ_OF_LIVE(sql, key, **take_values)
                 clear_id, insert, *cleaning = self._after_parent(key, row, delta.parent, delta.base)
-            replaced = [ledger.RECORD_NAMED(sql, key, row), clear_id] if attempt.replaces else []
+            replaced = [removing.RECORD_NAMED(sql, key, row), clear_id] if attempt.replaces else []
             steps = [take, saving.GUARD_SAVE(sql, key, row), *guards, *replaced, insert, *cleaning]
         if attempt.replaces:
             steps += removing.remove_unneeded(sql, key)
         keep, prune = self.context.config.keep_checkpoints, None
         if keep is not None and not row.provisional:
             prune = removing.CLEAR_OLDER_IDS(sql, key, keep=keep)
-            steps += [ledger.RECORD_OLDER(sql, key, keep=keep), prune]
+            steps += [removing.RECORD_OLDER(sql, key, keep=keep), prune]
             steps += removing.remove_unneeded(sql, key)
         outcome_query = saving.FIND_SAVED(sql, key, checkpoint_id=row.checkpoint_id, token=row.token)
         batch = Batch(tuple(steps), outcome_query, lock=(sql.names["threads"], *key))
@@ -368,7 +366,7 @@ class Saving:
         insert = (saving.INSERT_WHOLE_AFTER_NEWEST if or_newest else saving.INSERT_WHOLE)(sql, key, row)
         delete = removing.DELETE_LEFT_BEHIND(sql, key)
         if ttl_us is not None and ttl_us < RETENTION_S * 1_000_000:
-            return clear_id, insert, ledger.RECORD_LEFT_BEHIND(sql, key), delete
+            return clear_id, insert, removing.RECORD_LEFT_BEHIND(sql, key), delete
         return clear_id, insert, delete
 
     def _after_parent(

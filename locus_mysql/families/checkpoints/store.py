@@ -9,26 +9,50 @@ from ...engine.operation import Operation
 from ...records.leases import Turns
 from ...records.turns import AsyncTurns, SyncTurns
 from ...runtime.arguments import check_thread_id, tenant_of
-from ...runtime.database import Database, Where, share
+from ...runtime.database import Database, Health, Where, ask_health, share
 from ...runtime.exact_json import check_json_object
 from ...runtime.stores import awaited_method, blocking_method
 from .coding.codec import encode
 from .coding.delta import Delta
-from .estimates import CountEstimate
-from .new_checkpoint import EncodedCheckpoint, NewCheckpoint
-from .operations import CheckpointOperations
-from .preconditions import Expected, expecting
+from .estimates import CountEstimate, Estimates
+from .loading import Loading
+from .maintenance import Removing, ThreadMaintenance
+from .preconditions import Expected, Preconditions, expecting
+from .queries import Queries, text_of_dict
 from .records import (
     CheckpointInfo,
     DiskUsage,
-    Health,
+    EncodedCheckpoint,
     HistoryEntry,
+    NewCheckpoint,
     SearchHit,
     decode_state_text,
 )
-from .search_text import text_of_dict
-from .statements.dialect import checkpoint_dialect
-from .statements.tables import Kind, ThreadKey
+from .saving import Saving
+from .statements.tables import CheckpointDialect, Kind, ThreadKey, checkpoint_dialect
+from .thread_cache import Context
+from .whole_threads import WholeThreads
+
+
+class CheckpointOperations:
+    """The operations of one store, as generators that do no I/O. A tenant is the first argument of each.
+
+    Args:
+        config: The options.
+        dialect: The tables.
+    """
+
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
+        self.context = context = Context(config, dialect)
+        preconditions = Preconditions(context)
+        self.loading = Loading(context)
+        self.maintenance = ThreadMaintenance(context)
+        self.saving = Saving(context, self.loading, self.maintenance, preconditions)
+        self.removing = Removing(context)
+        self.queries = Queries(context)
+        self.estimates = Estimates(context)
+        self.whole_threads = WholeThreads(context)
+
 
 State = dict[str, Any]
 
@@ -61,7 +85,7 @@ class StoreOperations:
         return self.checkpoints.context.turns
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.checkpoints.context.attach(database)
 
     def save(
@@ -210,7 +234,7 @@ class StoreOperations:
 
     def health_check(self) -> Operation[Health]:
         """Ask the server for its version and time."""
-        return (yield from self.checkpoints.queries.health_check())
+        return (yield from ask_health())
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove checkpoints older than this many days; returns their number.

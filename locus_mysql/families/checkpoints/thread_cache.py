@@ -13,11 +13,16 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from ...config import MySQLConfig
+from ...engine.logs import Counters
 from ...lru_cache import LRUCache
-from .coding.codec import EncodedState
+from ...records.leases import Turns
+from ...runtime.arguments import microseconds
+from ...runtime.database import Database
+from ...runtime.sealing import Sealing
+from .coding.codec import EncodedState, HashedLogs, size_bytes
 from .coding.delta import Held, Lineage, follows
-from .coding.digests import HashedLogs, size_bytes
-from .statements.tables import ThreadKey
+from .statements.tables import CheckpointDialect, ThreadKey
 
 #: Maximum number of cached threads. The least recently used are dropped first; their next save stores a whole state.
 THREADS_REMEMBERED = 10_000
@@ -254,3 +259,37 @@ class ThreadCache:
 
 def _is_later(one: Snapshot, other: Snapshot) -> bool:
     return bool(one.newest and other.newest) and one.newest[0].seq > other.newest[0].seq
+
+
+#: Ids chosen by callers that are remembered at most.
+KNOWN_IDS = 1_000
+
+
+class Context:
+    """The options of a store, its tables, and its caches, which it shares with other stores of its database.
+
+    Args:
+        config: The options.
+        dialect: The tables.
+    """
+
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
+        self.config = config
+        self.sql = dialect
+        self.cache = ThreadCache(LRUCache(config.cache_bytes))
+        #: Ids chosen by callers that a save of this process stored or found to exist, or that it loaded, with their
+        #: threads. The next save of such an id expects to replace it.
+        self.known_ids: LRUCache[bool] = LRUCache(KNOWN_IDS)
+        self.turns = Turns(dialect)
+        self.counters = Counters()
+        #: Encrypts payloads; `Sealing.of` binds it to a tenant and a thread.
+        self.sealing = Sealing(config.encryption, dialect.schema.family)
+        self.ttl_us = microseconds(config.ttl_s)
+
+    def attach(self, database: Database) -> None:
+        """Use the caches and the counters of a database, which all its stores share."""
+        tables = self.sql.schema.family, self.config.table_prefix, self.config.encryption
+        self.counters = database.counters
+        self.cache = database.cache(("threads", tables), lambda: ThreadCache(database.states, tables))
+        self.known_ids = database.cache(("known ids", tables), lambda: LRUCache(KNOWN_IDS))
+        self.turns.attach(database)

@@ -12,16 +12,14 @@ from ...errors import InvalidInput, ThreadExists, Unavailable
 from ...records.ledger import FIND, RECORD
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
-from ...runtime.server_times import as_sql_time, aware
+from ...runtime.server_rows import as_sql_time, aware
+from .coding.codec import HashedLogs, hash_logs
 from .coding.delta import Lineage, encode_delta, extend, seal_payload
-from .coding.digests import HashedLogs, hash_logs
-from .context import Context
-from .new_checkpoint import NewCheckpoint
-from .state_rows import assemble_rows, chain_of, check_row, row_seal
-from .statements import ledger, removing, threads, whole_threads
-from .statements.saving import NewRow
+from .records import NewCheckpoint, assemble_rows, chain_of, check_row, row_seal
+from .statements import removing, saving, threads
+from .statements.saving import NewRow, SequencedRow, WholeRow
 from .statements.tables import Kind, ThreadKey
-from .statements.whole_threads import SequencedRow, WholeRow
+from .thread_cache import Context
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
@@ -58,9 +56,9 @@ class WholeThreads:
         try:
             if self._context.sealing.is_on:
                 # A store needs these modules for this only.
-                from ...records.copying import copy_thread
                 from ...records.moving import Moving
-                from .tables import tables
+                from ...records.transfer import copy_thread
+                from .family import tables
 
                 config = self._context.config.model_copy(update={"tenant": tenant})
                 kind = cast("Kind", self._sql.schema.family)
@@ -82,13 +80,13 @@ class WholeThreads:
         shift = before.shift(after)
         try:
             yield Batch.of(
-                whole_threads.LOCK_BOTH(sql, **copy),
-                whole_threads.SOURCE_HELD(sql, token=token, **copy),
-                ledger.RECORD_EXPIRED(sql, written),
-                whole_threads.DELETE_EXPIRED(sql, written),
-                whole_threads.DROP_EXPIRED(sql, written),
-                whole_threads.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
-                whole_threads.COPY_ROWS(sql, shift=shift, **copy),
+                saving.LOCK_BOTH(sql, **copy),
+                saving.SOURCE_HELD(sql, token=token, **copy),
+                removing.RECORD_EXPIRED(sql, written),
+                saving.DELETE_EXPIRED(sql, written),
+                saving.DROP_EXPIRED(sql, written),
+                saving.COPY_THREAD(sql, ttl_us=self._ttl_us, **copy),
+                saving.COPY_ROWS(sql, shift=shift, **copy),
                 RECORD(sql, tenant=tenant, token=token),
                 outcome_query=outcome_query,
             )
@@ -116,7 +114,7 @@ class WholeThreads:
         """
         sql, key = self._sql, ThreadKey(tenant, thread_id)
         for _ in range(_REWRITES):
-            found = yield from fetch(whole_threads.READ_THREAD(sql, key))
+            found = yield from fetch(saving.READ_THREAD(sql, key))
             if not found:
                 return
             known_version, version = found[0].version, os.urandom(16)
@@ -127,10 +125,10 @@ class WholeThreads:
                 yield Batch.of(
                     threads.LOCK_UNCHANGED(sql, key, version=version, known_version=known_version),
                     threads.GUARD_ONCE(sql, key, token=version),
-                    ledger.RECORD_ALL(sql, key),
+                    removing.RECORD_ALL(sql, key),
                     RECORD(sql, key, token=version),
                     removing.DELETE_ALL(sql, key),
-                    tuple(whole_threads.PUT_ROW(sql, key, row.row, row) for row in rows),
+                    tuple(saving.PUT_ROW(sql, key, row.row, row) for row in rows),
                     outcome_query=outcome_query,
                 )
             except Outdated:
@@ -143,7 +141,7 @@ class WholeThreads:
         """Return a page of ids of threads with a checkpoint whose oldest message is from before a time."""
         moment = as_sql_time(before)
         values: dict[str, Any] = {"tenant": tenant, "before": moment, "after": after, "limit": limit}
-        rows = yield from fetch(whole_threads.THREADS_WITH_OLD_MESSAGES(self._sql, **values))
+        rows = yield from fetch(saving.THREADS_WITH_OLD_MESSAGES(self._sql, **values))
         return [row.thread_id for row in rows]
 
 

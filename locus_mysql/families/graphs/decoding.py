@@ -9,9 +9,7 @@ from zlib import crc32
 
 from ...engine.operation import read_rows
 from ...errors import CorruptCheckpoint
-from ...runtime.server_times import aware
-from . import keys
-from .chains import Inline, Link, Stored, seen_bytes
+from ...runtime.server_rows import aware
 from .payload import (
     Content,
     RowIdentity,
@@ -24,9 +22,9 @@ from .payload import (
     write_identity,
 )
 from .records import LabelledValue, LoadedGraphCheckpoint, LoadedWrite
-from .statements import loading
+from .statements import loading, tables
 from .statements.loading import AncestorRow, LoadedCheckpointRow, LoadedWriteRow
-from .values import Body, EncodedValue
+from .values import Body, EncodedValue, Inline, Link, Stored, seen_bytes
 
 
 class WriteColumns(Protocol):
@@ -143,8 +141,8 @@ def _content(thread: StoredThread, row: LoadedCheckpointRow) -> Content:
     Raises:
         CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
     """
-    checkpoint_key = keys.checkpoint_key(row.ns, row.checkpoint_id)
-    parent_key = None if row.parent_id is None else keys.checkpoint_key(row.ns, row.parent_id)
+    checkpoint_key = tables.checkpoint_key(row.ns, row.checkpoint_id)
+    parent_key = None if row.parent_id is None else tables.checkpoint_key(row.ns, row.parent_id)
     if checkpoint_key != row.checkpoint_key or (row.needs == 2 and parent_key != row.parent_key):
         raise CorruptCheckpoint("Its row has the key of another checkpoint.")
     identity = checkpoint_identity(thread, checkpoint_key, parent_key, row.needs, row.metadata)

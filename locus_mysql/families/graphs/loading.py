@@ -1,25 +1,104 @@
-"""Reading checkpoints, writes and chains of ancestors, as generators that do no I/O."""
+"""Reading checkpoints, writes and chains of ancestors, without I/O; and `BaseCache`, which saves a read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...dialect import Query
-from ...dialect.dialect import Dialect
+from ...dialect.sql import Dialect
 from ...engine.operation import Operation, fetch, read_rows
+from ...lru_cache import CachePart, LRUCache
+from ...runtime.database import Database
 from ...runtime.sealing import Sealing
-from . import keys
-from .base_cache import BaseCache
-from .chains import Inline, Stored
 from .decoding import Decoded, Parts, ancestor_content, decode_checkpoints, decode_writes
 from .payload import StoredThread, naming_checkpoint, part_identity, stored_thread
-from .records import Base, ChannelHistory, LoadedGraphCheckpoint, LoadedWrite
-from .statements import loading
+from .records import Base, ChannelHistory, LabelledValue, LoadedGraphCheckpoint, LoadedWrite
+from .statements import loading, tables
 from .statements.loading import AncestorRow, AncestorsWriteRow, CachedParts, LineRow, LoadedRow
-from .statements.tables import OWN_PARTS, ThreadKey, conditions
-from .values import EncodedValue
+from .statements.tables import LAG_S, OWN_PARTS, ThreadKey, conditions
+from .values import Body, EncodedValue, Inline, Stored
+
+#: Memory for the structure of recent checkpoints, besides the bytes of their values.
+_MARKS_BYTES = 8_388_608
+
+#: Seconds after an exclusive lock by a save of this process during which further saves only share the thread's lock.
+#: This predicts the server's decision, which saves a round trip.
+_SHARED_LOCK_S = LAG_S - 5
+
+#: Approximate memory of each of these.
+_MARK_BYTES, _BASE_BYTES, _VALUE_BYTES, _BODY_BYTES = 300, 600, 800, 300
+
+Key = tuple[str, str]
+
+
+class BaseCache:
+    """Cache of the newest checkpoints that this process saved or loaded, by namespace, and of their threads' epochs.
+
+    Args:
+        cache_bytes: Memory for the bytes of their values.
+    """
+
+    def __init__(self, cache_bytes: int) -> None:
+        self._epochs: LRUCache[bytes] = LRUCache(_MARKS_BYTES // 4)
+        self._locked_at: LRUCache[float] = LRUCache(_MARKS_BYTES // 4)
+        self._bases: LRUCache[Base] = LRUCache(_MARKS_BYTES)
+        self._bodies: LRUCache[Mapping[str, Body]] | CachePart[Mapping[str, Body]] = LRUCache(cache_bytes)
+
+    def attach(self, database: Database, tables: Hashable) -> None:
+        """Use the caches of a database for these tables, which all its stores share."""
+        self._epochs = database.cache(("graphs' epochs", tables), lambda: self._epochs)
+        self._locked_at = database.cache(("graphs' locks", tables), lambda: self._locked_at)
+        self._bases = database.cache(("graphs' bases", tables), lambda: self._bases)
+        self._bodies = CachePart(database.states, ("graphs", tables))
+
+    def epoch(self, key: Key) -> bytes | None:
+        """Return the epoch of a thread, if it is known."""
+        return self._epochs.get(key)
+
+    def may_share(self, key: Key) -> bool:
+        """Return whether a save of this process locked the thread so recently that others may only share its lock."""
+        at = self._locked_at.get(key)
+        return at is not None and time.monotonic() - at < _SHARED_LOCK_S
+
+    def locked(self, key: Key, begun: float) -> None:
+        """Record a save that locked the thread, and the monotonic time at which it began."""
+        self._locked_at.put(key, begun, _MARK_BYTES)
+
+    def base(self, key: Key, ns_key: bytes, checkpoint_key: bytes | None = None) -> Base | None:
+        """Return the cached checkpoint of a namespace, if it is the requested one."""
+        base = self._bases.get((key, ns_key))
+        if base is None or (checkpoint_key is not None and base.checkpoint_key != checkpoint_key):
+            return None
+        if base.epoch != self.epoch(key):
+            return None
+        return replace(base, bodies=self.bodies(key, ns_key, base.values))
+
+    def bodies(self, key: Key, ns_key: bytes, values: Mapping[str, LabelledValue]) -> Mapping[str, Body]:
+        """Return the cached bodies of these values."""
+        cached = self._bodies.get((key, ns_key))
+        if not cached:
+            return {}
+        bodies = {}
+        for name, (_, value) in values.items():
+            if isinstance(value, Stored) and name in cached and cached[name].digest == value.digest:
+                bodies[name] = cached[name]
+        return bodies
+
+    def remember(self, key: Key, ns_key: bytes, base: Base) -> None:
+        """Cache a checkpoint that was saved or loaded, in place of the previous one of its namespace."""
+        self._epochs.put(key, base.epoch, _MARK_BYTES)
+        entry = replace(base, bodies={})
+        self._bases.put((key, ns_key), entry, _BASE_BYTES + _VALUE_BYTES * len(base.values))
+        size_bytes = sum(body.length + _BODY_BYTES for body in base.bodies.values())
+        self._bodies.put((key, ns_key), base.bodies, size_bytes)
+
+    def forget(self, key: Key) -> None:
+        """Drop a thread: without its epoch, its other entries are not used."""
+        self._epochs.put(key, b"", _MARK_BYTES)
+
 
 #: Ancestors that are read in one round trip.
 ANCESTORS_PAGE = 256
@@ -47,8 +126,8 @@ class Loading:
         One round trip. Values that the process has cached are not sent again.
         """
         key = ThreadKey(tenant, thread_id)
-        ns_key = keys.ns_key(ns)
-        checkpoint_key = None if checkpoint_id is None else keys.checkpoint_key(ns, checkpoint_id)
+        ns_key = tables.ns_key(ns)
+        checkpoint_key = None if checkpoint_id is None else tables.checkpoint_key(ns, checkpoint_id)
         chosen = loading.NEWEST if checkpoint_id is None else loading.NAMED
 
         def query(*cached: CachedParts, pieces: Mapping[str, str]) -> Query[LoadedRow]:
@@ -98,11 +177,11 @@ class Loading:
             before_seq: Only those with a seq below.
             matching: Only those whose metadata contains this JSON.
         """
-        key, ns_key = ThreadKey(tenant, thread_id), None if ns is None else keys.ns_key(ns)
+        key, ns_key = ThreadKey(tenant, thread_id), None if ns is None else tables.ns_key(ns)
         given: dict[str, Any] = {
             "ns_key": ns_key,
             "checkpoint_id": checkpoint_id,
-            "before": None if before is None or before[0] is None else keys.checkpoint_key(before[0], before[1]),
+            "before": None if before is None or before[0] is None else tables.checkpoint_key(before[0], before[1]),
             "before_any": before[1] if before is not None and before[0] is None else None,
             "before_id": before_id,
             "before_seq": before_seq,
@@ -120,7 +199,7 @@ class Loading:
         self, tenant: str, thread_id: str, checkpoint_key: bytes, task_id: str | None
     ) -> Operation[list[LoadedWrite]]:
         """Return the writes at a checkpoint, or those of one task. One round trip."""
-        key, task_key = ThreadKey(tenant, thread_id), None if task_id is None else keys.task_key(task_id)
+        key, task_key = ThreadKey(tenant, thread_id), None if task_id is None else tables.task_key(task_id)
         pieces = {"task": "" if task_id is None else loading.OF_TASK}
         rows = yield from fetch(
             loading.READ_WRITES(self._sql, key, checkpoint_key=checkpoint_key, task_key=task_key, pieces=pieces)
@@ -146,7 +225,7 @@ class Loading:
         """
         key = ThreadKey(tenant, thread_id)
         thread = stored_thread(*key, self._sealing)
-        first = keys.checkpoint_key(ns, checkpoint_id)
+        first = tables.checkpoint_key(ns, checkpoint_id)
         walk = _Walk(set(channels), {first}, {name: [] for name in channels})
         start: bytes | None = first
         while start is not None and walk.missing:
@@ -198,7 +277,7 @@ class Loading:
         numbers = [link.part for value in values if isinstance(value, Stored) for link in value.chain]
         if numbers:
             seqs = [number // OWN_PARTS for number in numbers if number % OWN_PARTS == 0]
-            read = loading.READ_PARTS(self._sql, key, ns_key=keys.ns_key(ns), numbers=numbers, seqs=seqs or [None])
+            read = loading.READ_PARTS(self._sql, key, ns_key=tables.ns_key(ns), numbers=numbers, seqs=seqs or [None])
             rows = yield from fetch(read)
             parts.sealed = {row.number: row.chunk for row in rows}
         return parts

@@ -1,4 +1,4 @@
-"""Every operation of the family, `GraphOperations`; and the base of the public classes, which find a call's tenant."""
+"""Every operation of the family, `GraphOperations`, and `copy_thread`; the base of public classes finds a tenant."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Operation, fetch
+from ...errors import InvalidInput
+from ...records import transfer
 from ...records.leases import Turns
 from ...records.maintenance import Maintenance
+from ...records.moving import Moving
 from ...records.turns import AsyncTurns, SyncTurns
 from ...runtime.arguments import Tenancy, check_thread_id, tenant_scope
 from ...runtime.database import Database
 from ...runtime.sealing import Sealing
-from .base_cache import BaseCache
-from .loading import Loading
+from .family import tables
+from .loading import BaseCache, Loading
 from .removing import Removing
 from .saving import Saving
 from .statements import threads
 from .statements.tables import ThreadKey, graph_dialect
 from .statements.threads import ThreadPosition
-from .tables import tables
 
 
 class GraphOperations:
@@ -53,7 +55,7 @@ class GraphOperations:
         )
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._cache.attach(database, (self.config.table_prefix, self.config.encryption))
         self.turns.attach(database)
 
@@ -102,7 +104,7 @@ class GraphsOfTenants:
         self.schema = self.graphs.sql.schema
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.graphs.attach(database)
 
     @property
@@ -140,3 +142,23 @@ class AsyncGraphs(Tenanted[Ops], AsyncTurns[Ops]):
 
 class SyncGraphs(Tenanted[Ops], SyncTurns[Ops]):
     """Base of classes whose methods block. Safe to share between threads."""
+
+
+def copy_thread(operations: GraphOperations, tenant: str, source: str, destination: str) -> Operation[bool]:
+    """Copy a thread with all its checkpoints and writes; False if there is none.
+
+    One round trip, on the server. With encryption several, as each row is bound to its thread; the copy is visible when
+    it is complete.
+
+    Raises:
+        ThreadExists: The destination has checkpoints. Nothing was changed.
+        CorruptCheckpoint: With encryption: a row is damaged. Nothing was changed.
+        VersionConflict: With encryption: the thread was changed whenever it was read. Nothing was changed.
+    """
+    if operations.config.encryption is None:
+        return (yield from operations.removing.copy_thread(tenant, source, destination))
+    if source == destination:
+        raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+    config = operations.config.model_copy(update={"tenant": tenant})
+    rows = Moving(tables(config.table_prefix), config)
+    return (yield from transfer.copy_thread(rows, source, destination, config.ttl_s))

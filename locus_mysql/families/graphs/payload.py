@@ -16,10 +16,9 @@ from ...errors import CorruptCheckpoint, DecryptionFailed
 from ...records.framing import DamagedFrame, Framing
 from ...runtime.exact_json import decode_json, encode_json
 from ...runtime.sealing import Sealing, Value
-from .chains import Inline, Link, Stored
 from .records import LabelledValue
 from .statements.tables import OWN_PARTS
-from .values import EncodedValue
+from .values import EncodedValue, Inline, Link, Stored
 
 #: Whether bytes may be compressed.
 Compression: TypeAlias = Literal["zlib", "none"]

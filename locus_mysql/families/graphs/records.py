@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
-from .chains import Value
-from .values import Body, EncodedValue, Grown
+from .values import Body, EncodedValue, Grown, Value
 
 
 class LabelledValue(NamedTuple):

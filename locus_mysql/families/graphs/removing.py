@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.dialect import Dialect
+from ...dialect.sql import Dialect
 from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import next_page
@@ -17,10 +17,9 @@ from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...records.maintenance import Count, Counts, Upkeep
 from ...runtime.arguments import microseconds
 from ...runtime.sealing import Sealing
-from . import keys
-from .base_cache import BaseCache
+from .loading import BaseCache
 from .saving import forget_tokens
-from .statements import removing, threads
+from .statements import removing, tables, threads
 from .statements.tables import ThreadKey
 
 #: Number of runs, and of threads, that one query reads.
@@ -57,7 +56,7 @@ class Removing(Upkeep):
         Other checkpoints can still be loaded: the content that they need is kept, hidden, until they are deleted too.
         """
         key = ThreadKey(tenant, thread_id)
-        hide = removing.HIDE_NAMED(self._sql, key, checkpoint_key=keys.checkpoint_key(ns, checkpoint_id))
+        hide = removing.HIDE_NAMED(self._sql, key, checkpoint_key=tables.checkpoint_key(ns, checkpoint_id))
         return (yield from self._remove(key, hide)) > 0
 
     def prune(
@@ -73,7 +72,7 @@ class Removing(Upkeep):
             calls: Whether finished calls of subgraphs are deleted too, each with the checkpoint that called it. They
                 are not counted.
         """
-        key, ns_key = ThreadKey(tenant, thread_id), None if ns is None else keys.ns_key(ns)
+        key, ns_key = ThreadKey(tenant, thread_id), None if ns is None else tables.ns_key(ns)
         pieces = {"namespace": "" if ns is None else removing.OF_NAMESPACE}
         hide = removing.HIDE_OLDER(self._sql, key, keep=keep, ns_key=ns_key, pieces=pieces)
         return (yield from self._remove(key, hide, calls=calls))
@@ -82,7 +81,7 @@ class Removing(Upkeep):
         """Delete the checkpoints of runs in all threads; returns their number. One round trip, and one per thread."""
         removed = 0
         for start in range(0, len(run_ids), _PAGE):
-            run_keys = [keys.run_key(run_id) for run_id in run_ids[start : start + _PAGE]]
+            run_keys = [tables.run_key(run_id) for run_id in run_ids[start : start + _PAGE]]
             found = yield from fetch(removing.THREADS_OF_RUNS(self._sql, tenant=tenant, run_keys=run_keys))
             for row in found:
                 key = ThreadKey(tenant, row.thread_id)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Query, Statement
-from ...dialect.dialect import RETENTION_S, Dialect
+from ...dialect.sql import RETENTION_S, Dialect
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists
@@ -18,9 +18,7 @@ from ...records.leases import Turns
 from ...records.ledger import FORGET_OLD, FORGOTTEN_AT_ONCE, in_passing
 from ...runtime.arguments import microseconds
 from ...runtime.sealing import Sealing
-from . import keys
-from .base_cache import BaseCache
-from .chains import Inline, Stored, store
+from .loading import BaseCache
 from .payload import (
     Compression,
     Content,
@@ -37,10 +35,10 @@ from .payload import (
     write_identity,
 )
 from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
-from .statements import loading, removing, saving, threads
+from .statements import loading, removing, saving, tables, threads
 from .statements.saving import BaseKey, EpochRow, GraphCheckpointRow, NewPartRow, WriteRow
 from .statements.tables import APART, OWN_PARTS, ThreadKey
-from .values import Body, EncodedValue
+from .values import Body, EncodedValue, Inline, Stored, store
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
@@ -224,7 +222,7 @@ class Saving:
         if checkpoint_id is None:
             return None
         key = ThreadKey(tenant, thread_id)
-        ns_key, checkpoint_key = keys.ns_key(ns), keys.checkpoint_key(ns, checkpoint_id)
+        ns_key, checkpoint_key = tables.ns_key(ns), tables.checkpoint_key(ns, checkpoint_id)
         cached = self._cache.base(key, ns_key, checkpoint_key)
         if cached is not None:
             return cached
@@ -241,7 +239,7 @@ class Saving:
 
     def newest_cached(self, tenant: str, thread_id: str, ns: str) -> Base | None:
         """Return the checkpoint of a namespace that this process saved or loaded last."""
-        return self._cache.base((tenant, thread_id), keys.ns_key(ns))
+        return self._cache.base((tenant, thread_id), tables.ns_key(ns))
 
     def put_writes(
         self,
@@ -271,7 +269,7 @@ class Saving:
         for write in writes:
             identity = write_identity(thread, checkpoint_key, task_id, write.idx, write.channel, write.task_path)
             payload = pack_write(write.value, self._compression, identity)
-            rows.append(WriteRow(keys.task_key(task_id), write.idx, task_id, write.task_path, write.channel, payload))
+            rows.append(WriteRow(tables.task_key(task_id), write.idx, task_id, write.task_path, write.channel, payload))
         token = _timed_token(time.time())
         then = saving.KEEP_LAST if replace else saving.KEEP_FIRST if any(row.idx < 0 for row in rows) else saving.KEEP
         insert = saving.INSERT_WRITES(
@@ -333,12 +331,12 @@ class Saving:
         self, thread: StoredThread, new: NewGraphCheckpoint, content: Content, parts: Sequence[int]
     ) -> GraphCheckpointRow:
         """Return the row of a checkpoint."""
-        parent_key = None if new.parent_id is None else keys.checkpoint_key(new.ns, new.parent_id)
-        checkpoint_key = keys.checkpoint_key(new.ns, new.checkpoint_id)
+        parent_key = None if new.parent_id is None else tables.checkpoint_key(new.ns, new.parent_id)
+        checkpoint_key = tables.checkpoint_key(new.ns, new.checkpoint_id)
         needs = 0 if parent_key is None else new.needs if content.snapshots <= content.values.keys() else 1
         identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, new.metadata)
         return GraphCheckpointRow(
-            ns_key=keys.ns_key(new.ns),
+            ns_key=tables.ns_key(new.ns),
             checkpoint_key=checkpoint_key,
             parent_key=parent_key,
             checkpoint_id=new.checkpoint_id,
@@ -349,7 +347,7 @@ class Saving:
             tokens=new.token + (thread.sealing.digests(new.digest, checkpoint_key)[0] if new.digest else b""),
             payload=pack(content, self._compression, identity),
             metadata=new.metadata,
-            run_key=None if new.run_id is None else keys.run_key(new.run_id),
+            run_key=None if new.run_id is None else tables.run_key(new.run_id),
         )
 
 

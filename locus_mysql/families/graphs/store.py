@@ -15,10 +15,7 @@ from ...runtime.arguments import check_limit, check_pairs, check_text, check_thr
 from ...runtime.database import Where, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.stores import awaited_method, blocking_method
-from . import keys
-from .copying import copy_thread
-from .keys import check_id
-from .operations import AsyncGraphs, GraphsOfTenants, SyncGraphs
+from .operations import AsyncGraphs, GraphsOfTenants, SyncGraphs, copy_thread
 from .payload import naming_checkpoint
 from .records import (
     Base,
@@ -29,6 +26,8 @@ from .records import (
     NewValue,
     WriteRecord,
 )
+from .statements import tables
+from .statements.tables import check_id
 from .values import EncodedValue
 
 #: The codec name of checkpoints that this class encoded.
@@ -169,7 +168,7 @@ class SaverOperations(GraphsOfTenants):
         """
         ns = _namespace(checkpoint_ns)
         check_thread_id(thread_id)
-        checkpoint_key = keys.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
+        checkpoint_key = tables.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
         check_id(task_id, "Task id")
         pairs = []
         for channel, value in check_pairs(writes, "writes"):
@@ -194,7 +193,7 @@ class SaverOperations(GraphsOfTenants):
         """
         ns = _namespace(checkpoint_ns)
         check_thread_id(thread_id)
-        checkpoint_key = keys.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
+        checkpoint_key = tables.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
         if task_id is not None:
             check_id(task_id, "Task id")
         reading = self.graphs.loading.writes(self.tenancy.of(thread_id), thread_id, checkpoint_key, task_id)

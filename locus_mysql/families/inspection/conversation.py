@@ -114,18 +114,21 @@ def _messages(state: Mapping[str, Any], found: Sequence[Any]) -> Sequence[Messag
 
 
 def shown_with_calls(messages: Sequence[Message]) -> frozenset[int]:
-    """Return the positions of tool messages that only contain the result of a call, which is shown with the call."""
+    """Return the positions of messages that only contain results of calls, which are shown with the calls."""
     answered = {
         call.call_id
         for message in messages
         for call in message.tool_calls
         if call.call_id is not None and (call.result is not None or call.error is not None)
     }
-    return frozenset(
-        index
-        for index, message in enumerate(messages)
-        if message.role == "tool" and _text((_fields(message.raw) or {}).get("tool_call_id")) in answered
-    )
+
+    def only_answers(message: Message) -> bool:
+        if message.tool_calls or (message.text and message.role != "tool"):
+            return False
+        results = _part(message.raw).results
+        return bool(results) and all(one.call_id in answered for one in results)
+
+    return frozenset(index for index, message in enumerate(messages) if only_answers(message))
 
 
 @dataclass(slots=True)
@@ -178,11 +181,18 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if not isinstance(value, Mapping):
         return None
     inner, named = value, None
-    if isinstance(call_id := value.get("call_id"), str) and isinstance(kind := value.get("type"), str):
-        if kind.endswith("_call"):  # an item of OpenAI's Responses
-            return {"role": "assistant", "tool_calls": [{**value, "id": call_id}]}
+    kind = value.get("type")
+    if isinstance(kind, str) and isinstance(call_id := value.get("call_id", value.get("id")), str):
+        if kind.endswith("_call"):  # an item of OpenAI's Responses; a hosted tool has its result in it
+            call = {"name": kind.removesuffix("_call"), **value, "id": call_id}
+            return {
+                "role": "assistant",
+                "tool_calls": [{**call, "result": _first(value, "output", "outputs", "results")}],
+            }
         if kind.endswith("_call_output"):
-            return {"role": "tool", "tool_call_id": call_id, "content": value.get("output")}
+            output = value.get("output")
+            has_text = _text_of(output if isinstance(output, list) else [output])
+            return {"role": "tool", "tool_call_id": call_id, "content": output if has_text else _as_text(output)}
     if isinstance(parts := value.get("parts"), list) and any(isinstance(_kind_of(part), str) for part in parts):
         return _of_parts(value, parts)
     if isinstance(kwargs := value.get("kwargs"), Mapping) and isinstance(path := value.get("id"), list):
@@ -282,6 +292,9 @@ def _result_in(block: Any) -> _Result | None:
         return _Result(
             _text(response.get("id")), _text(response.get("name")), _as_text(response.get("response")), False
         )
+    if isinstance(result := block.get("codeExecutionResult"), Mapping):
+        failed = result.get("outcome") not in (None, "OUTCOME_OK")
+        return _Result(None, "code", _as_text(result.get("output")), failed)
     if isinstance(result := block.get("toolResult"), Mapping):
         content = result.get("content")
         text = _text_of([_bedrock_text(one) for one in content] if isinstance(content, list) else [content])
@@ -308,6 +321,7 @@ def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Cal
         fields.get("invalid_tool_calls"),
         [block for block in objects if block.get("type") == "tool_use"],
         [block["functionCall"] for block in objects if "functionCall" in block],
+        [{"name": "code", "input": block["executableCode"]} for block in objects if "executableCode" in block],
         [block["toolUse"] for block in objects if "toolUse" in block],
         beside.get("tool_calls") if isinstance(beside, Mapping) else None,
         [one] if isinstance(one := fields.get("function_call"), Mapping) else None,
@@ -323,13 +337,20 @@ def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Cal
 def _call(value: Mapping[str, Any]) -> _Call:
     function = value.get("function")
     inner: Mapping[str, Any] = function if isinstance(function, Mapping) else value
-    arguments = next((inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), None)
+    arguments = _first(inner, "arguments", "args", "input", "action", "queries", "code")
     if isinstance(malformed := value.get("malformed_arguments"), str):
         arguments = malformed
     elif isinstance(arguments, str):
         arguments = _parsed(arguments)
     call_id = _text(value.get("id")) or _text(value.get("call_id")) or _text(value.get("toolUseId"))
-    return _Call(call_id, _text(inner.get("name")) or "", arguments, error=_text(value.get("error")))
+    result = value.get("result")
+    result = None if result is None else _as_text(result)
+    return _Call(call_id, _text(inner.get("name")) or "", arguments, result, _text(value.get("error")))
+
+
+def _first(fields: Mapping[str, Any], *names: str) -> Any:
+    """Return the first of these fields that is not None."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def _parsed(text: str) -> Any:

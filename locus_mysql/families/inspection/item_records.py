@@ -1,13 +1,11 @@
-"""Records that the inspector returns about families without threads: namespaces, items and hits of memory; growth."""
+"""Records that the inspector returns about families without threads; and rows of statements that families share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from ...dialect.inspection import CreatedRow
+from typing import Any, NamedTuple
 
 #: Items whose times of creation are counted by day. Families without threads have no index by time.
 EXAMINED = 50_000
@@ -113,3 +111,23 @@ def growth_of(noun: str, rows: Sequence[CreatedRow], limit: int) -> Growth:
     days = sorted((row.day, int(row.items)) for row in rows if row.day is not None)
     examined = sum(int(row.items) for row in rows if row.day is None)
     return Growth(noun, days, examined if examined >= limit else None)
+
+
+class ThreadMarker(NamedTuple):
+    """A thread, and a value that every write to it changes."""
+
+    thread_id: str
+    marker: str | bytes
+
+
+class CreatedRow(NamedTuple):
+    """The number of items created on a day; without a day, the number of all that were examined."""
+
+    day: str | None
+    items: int
+
+
+class ThreadId(NamedTuple):
+    """The id of a thread."""
+
+    thread_id: str

@@ -15,21 +15,20 @@ from typing import Any, TypeAlias, cast
 
 from ...config import MySQLConfig
 from ...dialect import Query, Schema, Statement
-from ...dialect.inspection import CreatedRow, ThreadMarker
 from ...dialect.sql import SQL, Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...records.copying import copy_owner
 from ...records.maintenance import Maintenance, Owned
 from ...records.moving import Moving, OwnerRecord, PartRecord, plain
 from ...records.owner_reader import OwnerReader
 from ...records.row_statements import after_row
 from ...records.tables import Row, Tables, path_of_key
-from ...runtime.arguments import check_limit, check_text
-from ...runtime.server_times import aware
-from .item_records import EXAMINED, Growth, growth_of
+from ...records.transfer import copy_owner
+from ...runtime.arguments import check_limit, check_text, tenant_of
+from ...runtime.server_rows import aware
+from .item_records import EXAMINED, CreatedRow, Growth, ThreadMarker, growth_of
 from .msgpack import DAMAGED, describe_bytes, finite
 from .records import (
     CheckpointRow,
@@ -161,7 +160,7 @@ class OwnerThreads:
         self.family = tables.schema.family
         self.naming = Naming(tables)
         self._moving = Moving(tables, config)
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._parser = config.search_parser
         owner = tables.owner
         self._written = owner.stamp or owner.recent or owner.updated
@@ -264,14 +263,14 @@ class OwnerThreads:
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
     ) -> Operation[Page[CheckpointRow]]:
-        """Return a page of the checkpoints: the one state, if it was written by then. One round trip."""
+        """Return a page of the checkpoints: the one state or its branches, if written by then. One round trip."""
         check_limit(limit, least=1)
         if cursor is not None:
             from_cursor(cursor, int)
         row = yield from self._one(thread_id)
         if row is None or cursor is not None or not self._written_by(row, at):
             return Page([])
-        return Page([self._checkpoint(row)])
+        return Page(self._checkpoints(row))
 
     def state(
         self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
@@ -433,6 +432,10 @@ class OwnerThreads:
             checkpoint_id=checkpoint.checkpoint_id,
             damage=damage,
         )
+
+    def _checkpoints(self, row: Row) -> Sequence[CheckpointRow]:
+        """Return the one state; a family may add others, whose ids begin with its id and ``/``."""
+        return [self._checkpoint(row)]
 
     def _checkpoint(self, row: Row) -> CheckpointRow:
         """Return the one state, whose id is the time of the last write in microseconds."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ...dialect.words import excerpt, scores
 from ...errors import InvalidInput
-from ...runtime.server_times import as_sql_time
+from ...runtime.server_rows import as_sql_time
 from .records import Hit
 
 #: The message for a cursor of another list.

@@ -13,8 +13,8 @@ from typing import Any
 
 from ...errors import InvalidInput
 from ...records.log_digests import EMPTY, HashedLog, Log, Mark
-from ...runtime.counting import counted
 from ...runtime.exact_json import encode_json
+from ...wording import counted
 from .conversation import path_of_messages
 from .records import Message, StateView, Turn
 

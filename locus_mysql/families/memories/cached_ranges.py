@@ -11,7 +11,7 @@ from ...engine.operation import Batch, Operation, fetch
 from ...lru_cache import CachePart, LRUCache
 from ...runtime.database import Database
 from .sealed_items import SealedItems
-from .statements.dialect import MemoryDialect, Range
+from .statements.tables import MemoryDialect, Range
 from .statements.vectors import SIZE, EmbeddingRow, StateRow, range_state, whole_range
 from .vectors.matrix import Matrix, size_bytes
 

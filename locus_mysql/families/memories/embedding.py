@@ -14,9 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 from ...background_loop import result_of
 from ...engine.operation import Operation
 from ...errors import ConfigError, InvalidInput
-from .vectors.coding import DIMENSIONS_LIMIT
+from .vectors.coding import DIMENSIONS_LIMIT, METRICS, Metric
 from .vectors.matrix import check_cache_bytes
-from .vectors.scoring import METRICS, Metric
 
 T = TypeVar("T")
 

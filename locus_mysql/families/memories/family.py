@@ -11,7 +11,7 @@ from .statements.tables import memory_schema
 
 
 class MemoryFamily(DeclaredFamily):
-    """See `Family`."""
+    """Items of long-term memory with their embeddings."""
 
     name = "memories"
     title = "Long-term memory"
@@ -21,17 +21,17 @@ class MemoryFamily(DeclaredFamily):
     page = InspectorPage("memories", "Memories")
 
     def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
+        """Return the tables and their layout version."""
         return memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser)
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """See `DeclaredFamily.declaration`."""
-        from .tables import tables_of
+        """Return the declaration of the tables."""
+        from .tables import tables_of  # which imports NumPy
 
         return tables_of(config)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:
-        """See `DeclaredFamily.upkeep`."""
+        """Return what is special about the upkeep."""
         from .maintenance import MemoryUpkeep
 
         return MemoryUpkeep(config)

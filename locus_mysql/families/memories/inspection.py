@@ -12,20 +12,20 @@ from ...config import MySQLConfig
 from ...dialect.sql import Select
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
-from ...runtime.arguments import check_limit
-from ...runtime.server_times import aware
+from ...runtime.arguments import check_limit, tenant_of
+from ...runtime.server_rows import aware
 from ..inspection.item_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite, metadata_of
 from ..inspection.records import Page
 from ..inspection.sources import NO_CURSOR, PAGE_LIMIT, from_cursor, to_cursor
+from .arguments import encoded_key, path_of
 from .embedding import EmbeddingOptions, EmbedFunction, Procedure
-from .namespaces import encoded_key, path_of
 from .operations import MemoryOperations
 from .records import MemoryHit, MemoryItem
 from .sealed_items import SealedItems
 from .searching import Way
-from .statements.dialect import ItemPlace, MemoryDialect, Range, owner_of
-from .vectors.scoring import Metric
+from .statements.tables import ItemPlace, MemoryDialect, Range, owner_of
+from .vectors.coding import Metric
 
 #: The number of characters of an item's value that a list shows.
 PREVIEW_CHARACTERS = 400
@@ -144,7 +144,7 @@ class Memories:
     ) -> None:
         # Only a search needs the full-text index.
         self.schema = MemoryDialect(config.table_prefix, search=False).schema
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._sealed = SealedItems(config)
         self._embeds = embed is not None
         # A search of an inspecting store writes nothing: other stores move waiting texts into the index.

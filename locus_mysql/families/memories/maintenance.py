@@ -12,8 +12,8 @@ from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
 from ...records import ledger
 from ...records.maintenance import Count, Counts, Upkeep
-from .statements.dialect import ALL, CountRow, ItemKeyRow, PathRow, Token, dialect_of, owner_of, path_at
 from .statements.items import touch
+from .statements.tables import ALL, CountRow, ItemKeyRow, PathRow, Token, dialect_of, owner_of, path_at
 from .statements.vectors import CLEAR_SIGNS, remove_loose
 from .writing import REMOVED_KEPT_US, WritingOperations
 

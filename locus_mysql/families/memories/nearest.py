@@ -13,22 +13,20 @@ from math import ceil, sqrt
 from typing import TypeAlias
 
 from ...dialect import Query
-from ...engine.counters import Counters
-from ...engine.logs import CALLS
+from ...engine.logs import CALLS, Counters
 from ...engine.operation import Batch, Operation, Results, fetch
 from ...engine.retry import Backoff, next_page
-from ...runtime.damaged_rows import readable
 from ...runtime.database import EMBEDDINGS, Database
+from ...runtime.server_rows import readable
 from .cached_ranges import CachedRange, CachedRanges, RangeState, VectorKey
 from .records import Hits, MemoryHit, item_of
 from .sealed_items import SealedItems, begin_of_embedding
-from .statements.dialect import ItemKey, MemoryDialect, Range
 from .statements.filters import ItemFilter
 from .statements.items import ItemRow, get_items
+from .statements.tables import ItemKey, MemoryDialect, Range
 from .statements.vectors import OTHER_MODEL, EmbeddingRow, StateRow, find_near, page_of_range, range_state
-from .vectors.coding import model_number, signs_of, warn_if_numpy_is_missing
+from .vectors.coding import QueryVector, model_number, signs_of, warn_if_numpy_is_missing
 from .vectors.matrix import Matrix, size_bytes
-from .vectors.scoring import QueryVector
 
 #: A search on the server compares this many embeddings exactly, or this many for each requested hit if that is more.
 SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT = 1_000, 4

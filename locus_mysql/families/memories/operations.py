@@ -12,20 +12,17 @@ from ...config import MySQLConfig
 from ...errors import InvalidInput
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database
-from .arguments import check_count, searched_text
-from .embedded_items import EmbeddedItem, EmbeddedItems
+from .arguments import check_count, encoded_key, path_of, searched_text
 from .embedding import EmbeddingOptions, EmbedFunction, EmbedTexts, Procedure
-from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
 from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
-from .sealed_items import SealedItems
+from .sealed_items import EmbeddedItem, EmbeddedItems, SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
-from .statements.dialect import ItemKey, Range, dialect_of
 from .statements.filters import compile_filter
-from .vectors.coding import decode_vector, finite_floats, floats_of, model_number
-from .vectors.scoring import QueryVector
+from .statements.tables import ItemKey, Range, dialect_of
+from .vectors.coding import QueryVector, decode_vector, finite_floats, floats_of, model_number
 from .writing import WritingOperations
 
 #: The number of stored items that are embedded together.
@@ -96,7 +93,7 @@ class MemoryOperations:
         return self.options.dims
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.nearest.attach(database, (self.config.table_prefix, self.config.encryption, self.options.dims))
 
     def put(
@@ -481,5 +478,5 @@ class FrameworkMemories:
         return self.items.embed
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.items.attach(database)

@@ -11,9 +11,16 @@ from ...engine.logs import CALLS
 from ...errors import InvalidInput
 from ...runtime.arguments import microseconds, tenant_of
 from ...runtime.exact_json import strings_of
-from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value
+from .arguments import (
+    SEARCHED_CHARACTERS,
+    check_count,
+    check_text,
+    encode_metadata,
+    encode_value,
+    encoded_key,
+    path_of,
+)
 from .embedding import WHOLE, EmbeddingOptions, EmbedTexts, Procedure, check_path, digest_of, texts_at
-from .namespaces import encoded_key, path_of
 from .vectors.coding import NO_DIRECTION, Coded, decode_vector, encode_vector, model_number
 from .writing import NewItem, NewRow, WritingOperations
 

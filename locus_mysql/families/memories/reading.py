@@ -13,15 +13,15 @@ from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...runtime.damaged_rows import readable
 from ...runtime.sealing import NO_WORDS
-from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
+from ...runtime.server_rows import readable
+from .arguments import begins_with, ends_with, labels_of, literal_start, path_of
 from .records import Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
 from .sealed_items import SealedItems
 from .statements import items, vectors
-from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, PathRow, Range, of_tenant
 from .statements.filters import ItemFilter, only_valid_json
 from .statements.items import ItemRow, KeyRow, find_words, get_items, list_items
+from .statements.tables import ItemKey, ItemPlace, MemoryDialect, PathRow, Range, of_tenant
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from ...errors import CorruptCheckpoint
-from .namespaces import labels_of
+from .arguments import labels_of
 from .sealed_items import SealedItems
 from .statements.items import ItemRow, ScoredItemRow
 

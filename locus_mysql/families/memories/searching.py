@@ -12,9 +12,9 @@ from .arguments import check_count, check_score, check_text
 from .nearest import NearestOperations, NearestSearch
 from .reading import ReadingOperations
 from .records import Hits, MemoryHit, MemoryItem, Namespace
-from .statements.dialect import Range
 from .statements.filters import ItemFilter, compile_filter
-from .vectors.scoring import QueryVector
+from .statements.tables import Range
+from .vectors.coding import QueryVector
 
 #: Number of hits that each search returns for fusion, unless more are requested. For later ranks, only the best rank of
 #: an item counts.

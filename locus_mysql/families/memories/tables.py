@@ -12,12 +12,10 @@ from ...dialect import Statement
 from ...errors import InvalidInput
 from ...records.tables import Owner, Part, Row, Sealed, Spaces, Tables
 from ...runtime.sealing import sealed_by
-from .arguments import searched_text
-from .namespaces import path_of
+from .arguments import path_of, searched_text
 from .sealed_items import Title, sign_row, unchecked_embedding
-from .statements.dialect import MemoryDialect, Token, dialect_of
 from .statements.items import touch
-from .statements.tables import JSON
+from .statements.tables import JSON, MemoryDialect, Token, dialect_of
 from .statements.vectors import SignRow, VectorRow, remove_loose, replace_embeddings
 from .vectors.coding import decode_vector, encode_vector
 

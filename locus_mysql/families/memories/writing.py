@@ -14,14 +14,13 @@ from ...errors import InvalidInput, VersionConflict
 from ...records import ledger
 from ...records.maintenance import Maintenance
 from ...records.moving import plain
-from ...runtime.damaged_rows import readable
-from .namespaces import labels_of
+from ...runtime.server_rows import readable
+from .arguments import labels_of
 from .sealed_items import SealedItems
 from .statements import items as of_items
 from .statements import vectors as of_vectors
-from .statements.dialect import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
-from .statements.embedded import WholeItemRow
-from .statements.items import PutRow, SeenRow, touch
+from .statements.items import PutRow, SeenRow, WholeItemRow, touch
+from .statements.tables import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
 from .statements.vectors import replace_embeddings
 from .tables import tables_of
 from .vectors.coding import Coded

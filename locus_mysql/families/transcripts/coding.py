@@ -12,7 +12,7 @@ from ...records.framing import DamagedFrame, Frame, Framing
 from ...runtime.arguments import check_type
 from ...runtime.exact_json import check_json, decode_json, encode_json
 from ...runtime.sealing import Opened, Sealing, sealed_by
-from ...runtime.server_times import aware
+from ...runtime.server_rows import aware
 from .records import Header, Item, Transcript, TranscriptKey
 from .statements.reading import StoredHeader, StoredItem
 from .statements.tables import RowKey, encrypted_identity

@@ -1,13 +1,16 @@
-"""Transcripts as threads: `TranscriptThreads` and `TranscriptChanges`, for the inspector and ``rm``. No I/O.
+"""Transcripts as threads: `TranscriptThreads`, `TranscriptChanges` and `CopyingOperations`, for inspector and ``rm``.
 
-A transcript is a thread with one state: its items as messages, and the state of its header.
+A transcript is a thread with one state: its items as messages, and the state of its header. One with branches, as of
+an OpenAI session, has a state for each.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -16,23 +19,25 @@ from ...config import MySQLConfig
 from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...runtime.arguments import check_limit, check_text
+from ...records.moving import Moving
+from ...records.tables import Row
+from ...records.transfer import copy_owner
+from ...runtime.arguments import check_limit, check_text, tenant_of
 from ...runtime.sealing import Sealing
 from ..inspection.conversation import messages_of
 from ..inspection.msgpack import DAMAGED, finite
 from ..inspection.owners import OwnerChanges, OwnerThreads
-from ..inspection.records import Hit, StateView, ThreadPreview
+from ..inspection.records import CheckpointRow, Hit, StateView, ThreadPreview
 from ..inspection.sources import Deferred, hits_in
 from ..inspection.status import preview_of
-from .coding import item_of, time_of, transcript_of
-from .copying import CopyingOperations
+from .branches import MAIN, Branches
+from .coding import item_of, row_key, time_of, transcript_of
+from .family import tables
 from .operations import TranscriptOperations
-from .records import TranscriptKey
-from .statements import inspection
-from .statements.inspection import EndRow, SizeRow
-from .statements.reading import HEADER, StoredHeader, StoredItem, found_items, items_of
+from .records import Transcript, TranscriptKey
+from .statements import reading
+from .statements.reading import HEADER, EndRow, SizeRow, StoredHeader, StoredItem, found_items, items_of
 from .statements.tables import RowKey, transcript_dialect
-from .tables import tables
 
 #: The number of last items of which a list shows one, and the bytes of the largest that is read.
 LAST_ITEMS, LARGEST_ITEM = 3, 65_536
@@ -52,8 +57,8 @@ class TranscriptThreads(OwnerThreads):
         config: The options.
     """
 
-    # Transcripts of these kinds are a framework's bookkeeping, no conversations.
-    listed = " AND RIGHT(o.kind, 6) <> _binary'-state'"
+    # The others are a framework's bookkeeping, no conversations.
+    listed = " AND o.items > 0 AND RIGHT(o.kind, 6) <> _binary'-state' AND RIGHT(o.part, 6) <> _binary'-state'"
 
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(tables(config.table_prefix), config)
@@ -71,18 +76,25 @@ class TranscriptThreads(OwnerThreads):
         header, items = HEADER(self._sql, where), items_of(self._sql, where)
         results = yield Batch((header, items))
         row, found = results.row(header), found_items(results.rows(items))
-        if row is None or checkpoint_id not in {None, str(row.revision)}:
+        if row is None or (at is not None and time_of(row.revision) > at):
             return None
-        if at is not None and time_of(row.revision) > at:
+        state, damage = None, None
+        try:
+            state = finite(transcript_of(self._tenant, row, self._sealing).header.state)
+        except CorruptCheckpoint as error:
+            damage = str(error)
+        branches, (revision, _, branch) = Branches.seen_in(state), (checkpoint_id or str(row.revision)).partition("/")
+        if revision != str(row.revision) or (branch and not branches.within(branch)):
             return None
-        return partial(self._view, thread_id, where, row, found.items if found else ())
+        chosen = [one for one in (found.items if found else ()) if branches.has(branch or MAIN, one.seq)]
+        return partial(self._view, thread_id, where, row, branch, state, chosen, damage)
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
         """See `OwnerThreads.previews`. One round trip."""
         keys = [self._row_key(key) for one in thread_ids if (key := self.naming.key_of(one)) is not None]
         if not keys:
             return dict
-        query = inspection.ENDS(self._sql, keys=keys, last=LAST_ITEMS, max_bytes=LARGEST_ITEM)
+        query = reading.ENDS(self._sql, keys=keys, last=LAST_ITEMS, max_bytes=LARGEST_ITEM)
         rows = yield from fetch(query)
         return partial(self._previews, rows)
 
@@ -97,7 +109,7 @@ class TranscriptThreads(OwnerThreads):
             return list
         owners = yield from self._owners(self.listed, SEARCHED_TRANSCRIPTS)
         found = {self._row_key(self._moving.key_of(row)): int(row["revision"]) for row in owners}
-        sizes = [inspection.SIZES(self._sql, key, limit=SEARCHED_ITEMS) for key in found]
+        sizes = [reading.SIZES(self._sql, key, limit=SEARCHED_ITEMS) for key in found]
         if not sizes:
             return list
         results = yield Batch(tuple(sizes), atomic=False)
@@ -117,17 +129,32 @@ class TranscriptThreads(OwnerThreads):
     def _id_of(self, key: RowKey) -> str:
         return self.naming.id_of(key._asdict())
 
-    def _view(self, thread_id: str, key: RowKey, header: StoredHeader, items: Sequence[StoredItem]) -> StateView:
-        damage, state = None, None
-        try:
-            state = finite(transcript_of(self._tenant, header, self._sealing).header.state)
-        except CorruptCheckpoint as error:
-            damage = str(error)
+    def _checkpoints(self, row: Row) -> Sequence[CheckpointRow]:
+        """See `OwnerThreads._checkpoints`: a state for each branch."""
+        checkpoint, state = self._checkpoint(row), None
+        with contextlib.suppress(CorruptCheckpoint):
+            own = self._moving.sql.owners
+            opened = dict(zip(own.columns, self._moving.open(own, row, row), strict=True))
+            state = self._shown(self.tables.owner.role, opened)["state"]
+        named = [name for name, one in Branches.seen_in(state).others.items() if one.ranges]
+        return [checkpoint, *(_of_branch(checkpoint, name) for name in named)]
+
+    def _view(
+        self,
+        thread_id: str,
+        key: RowKey,
+        header: StoredHeader,
+        branch: str,
+        state: Any,
+        items: Sequence[StoredItem],
+        damage: str | None,
+    ) -> StateView:
         whole = {
             "messages": [self._content(key, row) for row in items],
             **({} if state is None else {"state": state}),
         }
         checkpoint = self._checkpoint({"revision": header.revision, ":bytes": header.size_bytes})
+        checkpoint = _of_branch(checkpoint, branch) if branch else checkpoint
         return StateView(self.family, thread_id, checkpoint, messages_of(whole), whole, damage=damage)
 
     def _content(self, key: RowKey, row: StoredItem) -> Any:
@@ -167,6 +194,11 @@ class TranscriptThreads(OwnerThreads):
             for message in messages_of({"messages": [self._content(key, row) for row in sorted(items, key=_BY_SEQ)]})
         ]
         return hits_in(texts, words, limit, hit)
+
+
+def _of_branch(checkpoint: CheckpointRow, branch: str) -> CheckpointRow:
+    """Return the row of a branch other than the main one; its size is that of all branches, which share items."""
+    return replace(checkpoint, checkpoint_id=f"{checkpoint.checkpoint_id}/{branch}")
 
 
 _BY_SEQ = attrgetter("seq")
@@ -252,3 +284,78 @@ def pages_of(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         page.append(piece)
     if page:
         yield page
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class CopyingOperations:
+    """Copies transcripts.
+
+    Args:
+        config: The options, with the tenant.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._operations = TranscriptOperations(config)
+        self._moving = Moving(tables(config.table_prefix), config)
+        self._tenant = tenant_of(config)
+
+    def copy(self, key: TranscriptKey, new: TranscriptKey) -> Operation[bool]:
+        """Copy a transcript, without those of its parts; return False if it does not exist.
+
+        Items keep their positions, as a state may name items by them. The copy is visible when it is complete.
+
+        Raises:
+            InvalidInput: The copy could not be used under the new key; nothing was written.
+            VersionConflict: The transcript was written to whenever it was read; no copy is left.
+            ThreadExists: There is a transcript of the new key; nothing was written.
+            CorruptCheckpoint: A row is damaged; no copy is left.
+        """
+        transcript = yield from self._operations.get(key)
+        if transcript is None:
+            return False
+        refuse_unusable(transcript, new)
+        names = dict(zip(self._moving.tables.owner.key, row_key(self._tenant, new)[1:], strict=True))
+
+        def change(row: dict[str, Any], now: str) -> None:
+            revision = (datetime.fromisoformat(now).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+            row.update(names, revision=revision, prior=0)
+
+        return (yield from copy_owner(self._moving, row_key(self._tenant, key)[1:], tuple(names.values()), change))
+
+
+def refuse_unusable(transcript: Transcript, new: TranscriptKey) -> None:
+    """Refuse a copy that its framework could not use.
+
+    Raises:
+        InvalidInput: The kinds differ, the new name has other parts, or the state names the transcript itself.
+    """
+    key = transcript.key
+    if new.kind != key.kind:
+        raise InvalidInput(
+            f"A transcript of the kind {key.kind!r} cannot be copied to one of {new.kind!r}: other software reads "
+            f"that. Write the target as {key.kind}/collection/name. Nothing was written."
+        )
+    if new.name.count("/") != key.name.count("/"):
+        raise InvalidInput(
+            f"The name {new.name!r} has another number of parts than {key.name!r}, so its framework could not read the "
+            "copy. Write `/` in a name as ~1. Nothing was written."
+        )
+    if new.name != key.name and key.name in _texts(transcript.header.state):
+        raise InvalidInput(
+            f"The state of transcript {key.name!r} holds its own name, so a copy under another one could not be used. "
+            "Copy it with the framework that wrote it. Nothing was written."
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a JSON value that are not keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)

@@ -17,12 +17,11 @@ from ...runtime.database import Database
 from ...runtime.sealing import Sealing
 from . import coding
 from .coding import ID_BYTES, check_name, decoded, item_of, row_key, transcript_of
+from .family import tables
 from .records import Fold, Header, Item, NewItem, Read, SeqRange, Transcript, TranscriptKey, Window, Write, Written
 from .statements import reading, writing
-from .statements.inspection import TOTALS
-from .statements.reading import found_items, items_of, listed
+from .statements.reading import TOTALS, found_items, items_of, listed
 from .statements.tables import RowKey, transcript_dialect
-from .tables import tables
 from .writing import WritingOperations, turn_key
 
 #: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
@@ -57,7 +56,7 @@ class TranscriptOperations:
         return tenant_of(self.config)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._writing.attach(database)
         self.turns.attach(database)
 
@@ -483,7 +482,7 @@ class FrameworkTranscripts:
         return self._transcripts.owner_key(key)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._transcripts.attach(database)
 
 

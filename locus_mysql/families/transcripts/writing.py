@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Statement
-from ...dialect.dialect import Dialect
+from ...dialect.sql import Dialect
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
@@ -247,7 +247,7 @@ class WritingOperations:
         self._sealing = Sealing(config.encryption, sql.schema.family)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         tables = self.config.table_prefix, self.config.encryption
         self._known = database.cache(("transcripts' headers", tables), lambda: self._known)
         self._last_seqs = database.cache(("transcripts' last seqs", tables), lambda: self._last_seqs)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ...errors import CorruptCheckpoint
+from ...runtime.matching import matcher
 from . import calls
-from .globs import matcher
 
 #: The kinds of entries. The name of a variable is its key, that of a note its number in 20 digits.
 VARIABLE, TASK, NOTE = 1, 2, 3

@@ -8,21 +8,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, EncryptionError
-from ...runtime.arguments import check_limit, check_session_id, check_text
+from ...runtime.arguments import check_limit, check_session_id, check_text, tenant_of
 from ...runtime.sealing import Sealing
-from ...runtime.server_times import aware
+from ...runtime.server_rows import aware
 from ..inspection.msgpack import DAMAGED, describe_bytes, finite
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT, from_cursor, to_cursor
 from .content import NOTE, TASK, VARIABLE
-from .statements import inspection, reading
-from .statements.inspection import InspectedSession
-from .statements.reading import CheckpointRow
+from .family import Seals
+from .statements import reading
+from .statements.reading import CheckpointRow, InspectedSession
 from .statements.tables import SessionKey, working_dialect
-from .stored import Seals
 
 #: Bytes of the largest task state that a list reads.
 LARGEST_TASK = 16_384
@@ -42,7 +41,7 @@ class Sessions:
     def __init__(self, config: MySQLConfig) -> None:
         self._sql = working_dialect(config.table_prefix)
         self.schema = self._sql.schema
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._sealing = Sealing(config.encryption, self.schema.family)
 
     def sessions(
@@ -57,9 +56,9 @@ class Sessions:
         """
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
-        query = inspection.SESSIONS(
+        query = reading.SESSIONS(
             self._sql,
-            pieces={"conditions": "" if check_text(pattern, "Pattern") == "*" else inspection.LIKE},
+            pieces={"conditions": "" if check_text(pattern, "Pattern") == "*" else reading.LIKE},
             tenant=self._tenant,
             pattern=like(pattern),
             after=after,
@@ -72,7 +71,7 @@ class Sessions:
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""
         key = SessionKey(self._tenant, check_session_id(session_id))
-        one, checkpoints = inspection.ONE(self._sql, key), reading.CHECKPOINTS(self._sql, key)
+        one, checkpoints = reading.INSPECTED(self._sql, key), reading.CHECKPOINTS(self._sql, key)
         entries = reading.ENTRIES(self._sql, key, pieces={"condition": reading.EVERYTHING})
         results = yield Batch((one, entries, checkpoints))
         found = results.row(one)

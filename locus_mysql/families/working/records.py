@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from ...errors import InvalidInput
 from .calls import Limits
@@ -15,6 +24,16 @@ Status: TypeAlias = Literal["pending", "running", "waiting", "completed", "faile
 
 #: The final statuses: a task with one of these does not change any more.
 FINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
+
+
+def _no_number(value: object) -> object:
+    if isinstance(value, int | float):
+        raise ValueError("must be a time as text, such as 2026-01-31T12:00:00Z")
+    return value
+
+
+#: A time with a zone. pydantic takes numbers too, and guesses whether they are seconds or milliseconds.
+Moment: TypeAlias = Annotated[AwareDatetime, BeforeValidator(_no_number)]
 
 
 class TaskState(BaseModel):
@@ -46,8 +65,8 @@ class TaskState(BaseModel):
     progress: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
     description: str = ""
     error: str | None = None
-    started_at: AwareDatetime | None = None
-    updated_at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    started_at: Moment | None = None
+    updated_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
     data: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")

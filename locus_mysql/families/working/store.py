@@ -10,12 +10,13 @@ from typing import Any, Self, TypeVar, Unpack, cast
 
 from pydantic import SecretStr
 
-from ...config import ENVIRONMENT, Keywords, refuse_unused
+from ...config import ENVIRONMENT, Keywords, MySQLConfig, refuse_unused
 from ...engine.loops import settled
+from ...engine.operation import drive_awaited, drive_blocking
 from ...errors import ConfigError
 from ...records.turns import AsyncTurn, SyncTurn
+from ...runtime.arguments import check_tenant, tenant_of
 from ...runtime.database import Where
-from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import awaited_method, blocking_method
 from .calls import Limits, OnFull
 from .operations import Procedure, SessionOperations
@@ -52,10 +53,12 @@ def storage_of(where: Where | Storage, options: Keywords) -> tuple[Storage, bool
             raise ConfigError(f"{', '.join(sorted(others))}: these are options of MySQL; give the storage its own.")
         storage = where if isinstance(where, Storage) else _redis(cast(str, text))
         config = getattr(storage, "config", None)
-        return storage, storage is not where, options.get("tenant", getattr(config, "tenant", DEFAULT_TENANT))
+        if "tenant" not in options and isinstance(config, MySQLConfig):
+            return storage, storage is not where, tenant_of(config)
+        return storage, storage is not where, check_tenant(options.get("tenant", DEFAULT_TENANT))
     refuse_unused(WorkingMemory, options)
     mysql = MySQLStorage(where, **options)
-    return mysql, True, mysql.config.tenant
+    return mysql, True, tenant_of(mysql.config)
 
 
 def _redis(url: str) -> Storage:

@@ -17,12 +17,12 @@ from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
-from ...families.memories.base import AsyncMemories
 from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.records import MemoryHit, MemoryItem, Namespace
-from ...families.memories.vectors.scoring import Metric
+from ...families.memories.store import AsyncMemories
+from ...families.memories.vectors.coding import Metric
 from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method
 
@@ -42,7 +42,7 @@ class _Memories(MemoryOperations):
     root = (LABEL,)
 
     def stored_texts(self, value: Any, text: str | None, index: bool | Sequence[str]) -> list[str]:
-        """See `MemoryOperations.stored_texts`."""
+        """Return the texts of a stored item that are embedded."""
         found = _text_of(Content.model_validate(value["content"])) if isinstance(value, dict) else ""
         return [found] if found else []
 

@@ -19,7 +19,7 @@ from google.adk.sessions.base_session_service import BaseSessionService, GetSess
 from google.adk.sessions.session import Session
 
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
-from ...engine.operation import Operation, gather
+from ...engine.operation import Operation, gather, named
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
@@ -28,7 +28,6 @@ from ...families.transcripts.records import Header, Item, NewItem, Transcript, T
 from ...records.turns import AsyncTurn
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
-from ...runtime.generators import named
 from ...runtime.stores import AsyncStore, awaited_method
 from .events import (
     KIND,

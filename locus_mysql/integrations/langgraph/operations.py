@@ -23,11 +23,10 @@ from ...config import MySQLConfig
 from ...engine.operation import Operation, Outdated
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, SetupError
-from ...families.graphs import keys
-from ...families.graphs.copying import copy_thread
-from ...families.graphs.keys import check_id
-from ...families.graphs.operations import GraphOperations, GraphsOfTenants
+from ...families.graphs.operations import GraphOperations, GraphsOfTenants, copy_thread
 from ...families.graphs.records import LoadedGraphCheckpoint
+from ...families.graphs.statements import tables
+from ...families.graphs.statements.tables import check_id
 from ...families.graphs.statements.threads import ThreadPosition
 from ...families.graphs.values import EncodedValue, Grown
 from ...lru_cache import CachePart, LRUCache
@@ -271,7 +270,7 @@ class LangGraphOperations(GraphsOfTenants):
         """Store the writes of a task at a checkpoint, which need not exist yet. One round trip."""
         tenant, thread_id, ns = self._key(config)
         check_id(task_id, "Task id")
-        checkpoint_key = keys.checkpoint_key(ns, check_id(config["configurable"]["checkpoint_id"], "Checkpoint id"))
+        checkpoint_key = tables.checkpoint_key(ns, check_id(config["configurable"]["checkpoint_id"], "Checkpoint id"))
         rows = coding.new_writes(self.serde, writes, task_id, task_path)
         yield from self.graphs.saving.put_writes(tenant, thread_id, checkpoint_key, task_id, rows, replace=False)
 

@@ -16,9 +16,9 @@ from ...config import ENVIRONMENT, Keywords
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.loops import settled
 from ...errors import ConfigError
-from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
-from ...runtime.database import Where, share
+from ...families.memories.store import AsyncMemories, SyncMemories
+from ...runtime.database import Where, description_of, share
 from ...runtime.stores import awaited_method, blocking_method
 from .store_operations import StoreOperations
 from .store_options import sweep_interval_s, without_foreign
@@ -81,6 +81,10 @@ class _ItemStore(BaseStore):
 
     def _begin(self) -> None:
         """Prepare what only one side has."""
+
+    def __repr__(self) -> str:
+        config = self._items.config
+        return f"{type(self).__name__}({description_of(config)}, tenant={config.tenant!r})"
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Calls inside ``with store.tenant_scope("acme"):``, and in tasks started inside it, belong to this tenant."""

@@ -28,17 +28,16 @@ from langgraph.store.base import (
 from ...config import MySQLConfig
 from ...engine.operation import Batch, Operation, gather
 from ...errors import InvalidInput
-from ...families.memories.arguments import check_count, check_text
+from ...families.memories.arguments import check_count, check_text, encoded_key, path_of
 from ...families.memories.embedding import EmbeddingOptions, EmbedTexts, Procedure, name_of_model
-from ...families.memories.namespaces import encoded_key, path_of
 from ...families.memories.nearest import NearestSearch
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.reading import AdaptFilter
 from ...families.memories.records import MemoryHit, MemoryItem
-from ...families.memories.statements.dialect import ItemKey, Range
 from ...families.memories.statements.filters import OPERATORS, ItemFilter, compile_filter
-from ...families.memories.vectors.scoring import QueryVector
+from ...families.memories.statements.tables import ItemKey, Range
+from ...families.memories.vectors.coding import QueryVector
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 #: A condition that no value fulfils.

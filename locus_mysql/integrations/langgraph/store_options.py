@@ -13,9 +13,9 @@ from langgraph.store.base import Embeddings, IndexConfig, TTLConfig, ensure_embe
 
 from ...engine.logs import OPTIONS
 from ...errors import ConfigError, InvalidInput
-from ...families.memories.vectors.scoring import Metric
+from ...families.memories.vectors.coding import Metric
 from ...runtime.arguments import TTL_LIMIT_S
-from ...suggestions import did_you_mean
+from ...wording import did_you_mean
 
 #: Options of other stores that have been logged in this process.
 _LOGGED: set[str] = set()

@@ -17,13 +17,13 @@ from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CheckpointExists, InvalidInput
 from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
-from ...families.checkpoints.search_text import joined
+from ...families.checkpoints.queries import joined
+from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint, ParentRule
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...runtime.database import Database
 from ...runtime.exact_json import canonical_text, decode_json
-from ...runtime.server_times import as_sql_time
+from ...runtime.server_rows import as_sql_time
 from ...runtime.stores import SyncStore, blocking_method
 
 #: The key under which a Locus run lists the saves of its turn that the turn's last save will supersede. From
@@ -216,7 +216,7 @@ class AgentDicts(SyncStore[AgentDictOperations]):
     def prepared(
         self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
     ) -> NewCheckpoint:
-        """See `AgentDictOperations.prepared`."""
+        """Check and encode a checkpoint for `save_once`: the slow part for a large state. Any thread may call this."""
         return self._operations.prepared(data, checkpoint_id, metadata, parent_id)
 
     save_once = blocking_method(AgentDictOperations.save_once)

@@ -12,9 +12,9 @@ from locus.memory.delta import CheckpointMetadata, DeltaCheckpoint, DeltaStorage
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
-from ...families.graphs.keys import check_id
 from ...families.graphs.operations import AsyncGraphs, GraphsOfTenants
 from ...families.graphs.records import Base, LoadedGraphCheckpoint, NewGraphCheckpoint, NewValue
+from ...families.graphs.statements.tables import check_id
 from ...families.graphs.values import EncodedValue
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.database import Where, share

@@ -18,7 +18,6 @@ from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import check_score
-from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import (
     EmbeddingOptions,
     EmbedFunction,
@@ -32,6 +31,7 @@ from ...families.memories.hashing import HashingEmbedder
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem
+from ...families.memories.store import AsyncMemories, SyncMemories
 from ...runtime.database import Database, Where, share
 from ...runtime.stores import awaited_method, blocking_method
 
@@ -77,7 +77,7 @@ class LocusMemoryOperations:
         self.items = MemoryOperations(config, options)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self.items.attach(database)
 
     @property

@@ -18,15 +18,13 @@ from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.estimates import CountEstimate
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
-from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
-from ...families.checkpoints.records import HistoryEntry
-from ...families.checkpoints.statements.dialect import checkpoint_dialect
-from ...families.checkpoints.statements.tables import ThreadKey
+from ...families.checkpoints.records import EncodedCheckpoint, HistoryEntry, NewCheckpoint
+from ...families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
+from ...families.checkpoints.store import CheckpointOperations
 from ...records.leases import Turns
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id
-from ...runtime.database import Database
+from ...runtime.database import Database, ask_health
 from .agent_states import agent_checkpoint, is_provisional
 from .backend import as_returned
 from .runs import FirstSaved, RunPosition, RunPositions, unstamped
@@ -86,7 +84,7 @@ class LocusOperations:
         return self.checkpoints.context.turns
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         if database.in_transaction and self.on_conflict != "keep":
             raise ConfigError(
                 f"on_conflict={self.on_conflict!r} does not work in a transaction of your own, since the run would go "
@@ -321,7 +319,7 @@ class LocusOperations:
 
     def health_check(self) -> Operation[bool]:
         """Return whether the server answers and takes writes."""
-        health = yield from self.checkpoints.queries.health_check()
+        health = yield from ask_health()
         return not health["read_only"]
 
     def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:

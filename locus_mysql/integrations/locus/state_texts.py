@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, SchemaSerializer
 
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.coding.codec import EncodedList, EncodedState, encode
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint
+from ...families.checkpoints.records import EncodedCheckpoint
 from ...runtime.exact_json import decode_json, unencodable
 
 #: Keys of a schema whose values are objects of the model, not schemas.

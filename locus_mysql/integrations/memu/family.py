@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.sql import SQL, Select
-from ...dialect.template import like
+from ...dialect.statement import like
 from ...engine.operation import Batch, Operation, fetch
 from ...families.family import Maintains
 from ...records import ledger
@@ -24,7 +24,7 @@ DEFAULT_FIELDS = ("user_id",)
 
 
 class MemuFamily:
-    """See `Family`.
+    """The family of memU's records, of one user model or of any.
 
     Args:
         fields: The fields of memU's user model, each of which is a column; see `scope`. Without them, the schema
@@ -43,11 +43,11 @@ class MemuFamily:
         self._fields = fields
 
     def with_fields(self, fields: Sequence[str]) -> MemuFamily:
-        """See `HasUserModel.with_fields`."""
+        """Return the family with other columns."""
         return MemuFamily(fields)
 
     def schema(self, config: MySQLConfig) -> Schema:
-        """See `Family.schema`."""
+        """Return the tables and their layout version."""
         prefix = own_prefix(config).table_prefix
         if not self._fields:
             return memu_schema(prefix, ())
@@ -56,7 +56,7 @@ class MemuFamily:
         return tables_of(config, self._fields)[0].schema
 
     def maintenance(self, config: MySQLConfig) -> Maintains:
-        """See `Family.maintenance`."""
+        """Return the object that counts and removes rows, of any tenant."""
         return MemuMaintenance(config)
 
     def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
@@ -66,10 +66,10 @@ class MemuFamily:
         return tables_of(config, self._fields or DEFAULT_FIELDS)
 
     def inspection(self, config: MySQLConfig) -> None:
-        """See `Family.inspection`."""
+        """Return None: memU has no threads."""
 
     def changes(self, config: MySQLConfig) -> None:
-        """See `Family.changes`."""
+        """Return None: memU has no threads."""
 
 
 MEMU = MemuFamily()
@@ -175,13 +175,13 @@ class MemuMaintenance:
         return (Count(removed, "{record} of recent writes"),)
 
     def tenants(self, after: str = "", limit: int = AT_ONCE) -> Operation[list[str]]:
-        """See `Maintenance.tenants`."""
+        """Return names of tenants with owners, in their order. One round trip, and one look-up for each name."""
         queries = [TENANTS(self._sql, pieces=_of(role), after=after, limit=limit) for role in CORE]
         results = yield Batch(tuple(queries), atomic=False)
         return sorted({row.tenant for query in queries for row in results.rows(query)})[:limit]
 
     def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
-        """See `Maintenance.usage`."""
+        """Return what tenants have stored. Reads a bounded number of rows of each, in one round trip."""
         queries = {
             (tenant, role): USED(self._sql, pieces=_of(role), tenant=tenant, limit=COUNTED_ROWS + 1)
             for tenant in tenants
@@ -213,7 +213,7 @@ class MemuMaintenance:
         core = [*CORE["resources"]]
         found = yield from fetch(FIELDS(self._sql, name=self._sql.names["resources"], core=core))
         fields = "".join(f"r.`{row.name}`, " for row in found if row.name.isidentifier())
-        kinds = [*CORE]
+        kinds = [*CORE][::-1]  # Relations come first: the server would remove them uncounted with their items.
         for role in kinds if after is None else kinds[kinds.index(after["role"]) :]:
             last = after["id"] if after is not None and after["role"] == role else ""
             pieces = {**_of(role), "fields": fields, "kind": f"'{role}'"}

@@ -21,13 +21,13 @@ from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.matrix import check_cache_bytes
 from ...lru_cache import CachePart, LRUCache
 from ...records import ledger
-from ...runtime.arguments import check_text
-from ...runtime.damaged_rows import decodes_rows
+from ...runtime.arguments import check_text, tenant_of
 from ...runtime.database import Database
+from ...runtime.server_rows import decodes_rows
 from . import statements
+from .declaration import RecordSeals
 from .records import RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
 from .scope import Scope, aware
-from .seals import RecordSeals
 from .searching import KnownEmbeddings
 from .statements import Filter, Page, Records, equals, memu_dialect
 from .tables import CORE, LIMITS
@@ -55,7 +55,7 @@ class MemuStore:
 
     def __init__(self, config: MySQLConfig, user_model: type[BaseModel], vector_cache_bytes: int = 0) -> None:
         self.config = config
-        self.tenant = config.tenant
+        self.tenant = tenant_of(config)
         self.scope = Scope(user_model)
         self.sql = memu_dialect(config.table_prefix, self.scope.columns)
         self.records = {role: Records(self.sql, role, self.tenant) for role in CORE}
@@ -67,7 +67,7 @@ class MemuStore:
     of_one_tenant = True
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         tables = "memU", self.tenant, self.config.table_prefix, self.scope.columns
         self.embedding_tables = CachePart(database.embeddings(self._cache_bytes), tables)
 

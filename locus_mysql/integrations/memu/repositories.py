@@ -10,8 +10,7 @@ from functools import cache
 from inspect import getmembers, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from ...engine.operation import Operation
-from ...runtime.generators import named
+from ...engine.operation import Operation, named
 from ...runtime.stores import awaited_method, blocking_method
 from .operations import MemuStore, RecordOperations
 from .records import BaseRecord

@@ -13,13 +13,12 @@ from typing import Any, Protocol
 
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import InvalidInput
-from ...families.memories.vectors.coding import decode_vector, warn_if_numpy_is_missing
+from ...families.memories.vectors.coding import QueryVector, decode_vector, warn_if_numpy_is_missing
 from ...families.memories.vectors.matrix import Matrix
-from ...families.memories.vectors.scoring import QueryVector
 from ...lru_cache import CachePart, LRUCache
 from . import statements
+from .declaration import RecordSeals
 from .records import encode_embedding
-from .seals import RecordSeals
 from .statements import Condition, Filter, MarkRow, Records
 
 #: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.

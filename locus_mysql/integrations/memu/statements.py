@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ...dialect import Query, Statement
-from ...dialect.dialect import Dialect
-from ...dialect.sql import NO_PIECES, SQL, Select
+from ...dialect.sql import NO_PIECES, SQL, Dialect, Select
 from ...dialect.statement import Param
 from ...dialect.variants import OCEANBASE
 from .tables import CORE, LIMITS, ScopeColumn, memu_schema, table_names

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from ...config import MySQLConfig
 from ...dialect.schema import NeededColumn, Schema, Table
-from ...dialect.template import fill
+from ...dialect.statement import fill
 from ...records import ledger
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.

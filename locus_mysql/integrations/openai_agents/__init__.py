@@ -1,7 +1,7 @@
 """Sessions of the OpenAI Agents SDK on MySQL.
 
 Checks the SDK's items, and leaves storage to `families/transcripts`. Begin with `session` and
-`branching_session`, the public classes with their operations, then `branches`.
+`branching_session`, the public classes with their operations, then `turns`.
 """
 
 try:

@@ -17,14 +17,14 @@ from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Operation, gather
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError
+from ...families.transcripts.branches import MAIN, Branches, Pointer
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
 from ...runtime.stores import awaited_method
-from .branches import MAIN, Branches, Pointer
 from .session import CHANGED, KIND, BranchRead, OpenAIOperations, OpenAISession
 from .turns import by_turns, is_user, tools_in, turns_in, with_turns
 
-#: The part of a session's transcript that stores its usage.
-USAGE = "usage"
+#: The part of a session's transcript that stores its usage, and is no conversation.
+USAGE = "usage-state"
 
 #: A search for the newest turn begins with this many of the last items, and reads four times as many each time.
 RECENT_ITEMS = 64

@@ -14,6 +14,7 @@ from ...engine.loops import settled
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
+from ...families.transcripts.branches import MAIN, Branches, Pointer
 from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, SeqRange, Transcript, TranscriptKey, Write
@@ -23,7 +24,6 @@ from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
 from ...runtime.exact_json import as_json
 from ...runtime.stores import AsyncStore, awaited_method
-from .branches import MAIN, Branches, Pointer
 
 T = TypeVar("T")
 

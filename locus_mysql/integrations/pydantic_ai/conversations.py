@@ -48,7 +48,7 @@ class ConversationOperations(FrameworkTranscripts):
         self._log_of_entry: LRUCache[str] = LRUCache(KNOWN_LOGS)
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         super().attach(database)
         prefix = self.config.table_prefix
         self._log_of_record = database.cache(("logs of conversations", prefix), lambda: self._log_of_record)

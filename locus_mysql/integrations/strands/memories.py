@@ -13,11 +13,11 @@ from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.memories.arguments import check_count
-from ...families.memories.base import AsyncMemories
 from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
-from ...families.memories.vectors.scoring import Metric
+from ...families.memories.store import AsyncMemories
+from ...families.memories.vectors.coding import Metric
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Where, share
 from ...runtime.sealing import content_digest

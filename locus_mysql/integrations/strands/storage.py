@@ -25,7 +25,7 @@ from ...engine.retry import next_page
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
 from ...families.checkpoints.coding.codec import EncodedState, encode
 from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.statements.queries import LIST_IDS
 from ...families.checkpoints.statements.tables import ThreadKey
 from ...families.checkpoints.store import StoreOperations
@@ -190,7 +190,7 @@ class StrandsStorageOperations:
         self.schema = self._store.schema
 
     def attach(self, database: Database) -> None:
-        """See `HasCaches.attach`."""
+        """Use the caches and the counters of a database, which all its stores share."""
         self._store.attach(database)
 
     def below(self, prefix: str) -> StrandsStorageOperations:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from ... import __version__
 from ..bodies import answer_text
 from ..limits import Limits
+from ..problems import CODES
 from ..routing import Endpoint
 from .models import WITHOUT_NUL
 
@@ -25,54 +26,6 @@ _IN_PATHS: dict[str, dict[str, Any]] = {
     "checkpoint_id": {"description": "A checkpoint.", "maxLength": 128},
     "session_id": {"description": "A session; compared by code point.", "maxLength": 512},
     "key": {"description": "A variable's key.", "maxLength": 512},
-}
-
-#: Errors that any request may cause: code, status, and remedy.
-CODES: dict[str, tuple[int, str]] = {
-    "invalid_input": (400, "The request cannot be understood or carried out as it is; correct it."),
-    "not_json": (400, "The body is not valid JSON (RFC 8259) in UTF-8, nested at most 200 levels deep."),
-    "malformed_request": (400, "The request is not complete and valid HTTP/1.1 (RFC 9112); the connection is closed."),
-    "unexpected_body": (400, "The request has a body, but its endpoint takes none."),
-    "thread_mismatch": (400, "The path and the body name different threads."),
-    "not_authenticated": (401, "The token is missing or not valid."),
-    "read_only": (403, "The token may read, but not write."),
-    "cross_site": (403, "A page of another site sent the request."),
-    "not_found": (404, "The thing does not exist, or belongs to another tenant."),
-    "not_kept": (404, "The database lacks the tables for this, and the service may not create them."),
-    "method_not_allowed": (
-        405,
-        "The path does not support this method; the header Allow lists those that it supports.",
-    ),
-    "body_too_slow": (408, "The body did not arrive in time."),
-    "capacity_exceeded": (409, "The working session has reached its limit."),
-    "version_conflict": (409, "The item has another version than the write relied on."),
-    "thread_exists": (409, "The destination of the copy already has checkpoints."),
-    "checkpoint_exists": (409, "A checkpoint with this id and other content exists."),
-    "parent_missing": (409, "The thread has no checkpoint of the id that `parent_id` names; nothing was saved."),
-    "conflict": (409, "Another client saved to the thread meanwhile. Load it again before you save."),
-    "turn_lost": (409, "The turn on the thread is over."),
-    "thread_busy": (409, "Another client has the turn on the thread; try again later."),
-    "answer_too_large": (400, "The response would exceed the service's limit; request less."),
-    "body_too_large": (413, "The body exceeds the service's limit."),
-    "state_too_large": (413, "The state exceeds the database's limit."),
-    "unsupported_media_type": (415, "The body must be application/json, in UTF-8."),
-    "unsupported_encoding": (415, "The body must not be compressed."),
-    "wrong_host": (421, "The host name in the request is not one of the service's names."),
-    "headers_too_large": (431, "The headers exceed the service's limit."),
-    "too_many_requests": (
-        429,
-        "Too many requests of this tenant are in progress; retry after the seconds in Retry-After.",
-    ),
-    "damaged": (500, "The stored data is damaged and cannot be read."),
-    "internal_error": (500, "Internal error; the service's log has the details under the request id."),
-    "busy": (503, "Too many requests are in progress; retry after the seconds in Retry-After."),
-    "database_unavailable": (503, "The database cannot be reached; retry after the seconds in Retry-After."),
-    "read_only_database": (503, "The database does not accept writes."),
-    "not_set_up": (503, "The service cannot use its database; the service's log has the reason."),
-    "timeout": (
-        503,
-        "The request took too long and was abandoned; a write may have been carried out. Repeat the request.",
-    ),
 }
 
 DESCRIPTION = """\

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.registry import find_family
+from ...families.registry import families, find_family
 from ...integrations.locus.family import AGENTS
 from ..bodies import answer, answer_text, value_of
 from ..problems import Problem, invalid, not_found
@@ -55,17 +55,24 @@ ENDPOINTS = Endpoints(AGENTS)
 VACUUM = Endpoints(AGENTS)
 
 
+#: What is described of ids; those of a body are checked when they are used.
+_ID: dict[str, Any] = {"minLength": 1, "maxLength": 128}
+
+
 class NewCheckpoint(BaseModel):
     """A state to save. Unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True)
 
-    checkpoint_id: Annotated[str, Field(description="1 to 128 characters; a random one if left out")] | None = None
+    checkpoint_id: Annotated[str, Field(description="a random one if left out", json_schema_extra=_ID)] | None = None
     thread_id: Annotated[str, Field(description="the same as in the path")] | None = None
     created_at: Annotated[str, Field(description="ignored: the service uses the database's clock")] | None = None
-    parent_id: Annotated[str, Field(description="the parent checkpoint; if left out, the thread's newest")] | None = (
-        None
-    )
+    parent_id: (
+        Annotated[
+            str, Field(description="the parent checkpoint; if left out, the thread's newest", json_schema_extra=_ID)
+        ]
+        | None
+    ) = None
     state: dict[str, Any]
     metadata: Annotated[dict[str, Any], Field(description="at most 65,536 bytes as JSON")] | None = None
 
@@ -102,7 +109,7 @@ class HowMany(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    limit: Annotated[int, BeforeValidator(whole_number), Field(ge=0, description="the maximum number of ids")] = 10
+    limit: Annotated[int, Field(ge=0, description="the maximum number of ids"), BeforeValidator(whole_number)] = 10
 
 
 def locus_endpoints() -> list[Endpoint]:
@@ -153,7 +160,7 @@ def save(request: Request) -> Response:
     new: NewCheckpoint = request.state.body
     thread_id = request.path_params["thread_id"]
     if new.thread_id is not None and new.thread_id != thread_id:
-        raise Problem(400, "thread_mismatch", "The path and the body name different threads. Nothing was saved.")
+        raise Problem("thread_mismatch", "The path and the body name different threads. Nothing was saved.")
     if new.checkpoint_id in {".", ".."}:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, because no path can contain it.")
     threads = stores_of(request).threads
@@ -193,6 +200,7 @@ class FamilyQuery(QueryParameters):
             max_length=64,
             description="The family of tables: `GET /families` lists those that exist. Threads of the families that "
             "hold no conversations are their owners: sessions of working memory, items of long-term memory.",
+            json_schema_extra=lambda schema: schema.update(enum=[family.name for family in families()]),
         ),
     ] = AGENTS.name
 
@@ -239,7 +247,7 @@ class HistoryEntry(Answer):
     """A checkpoint in its thread's history."""
 
     namespace: Annotated[str, Field(description="The checkpoint namespace of a graph; else empty.")]
-    checkpoint_id: CheckpointId
+    checkpoint_id: Annotated[str, Field(min_length=1, description="A checkpoint, or a branch of a transcript.")]
     parent_id: Annotated[
         str | None,
         Field(description="The checkpoint that it continues; null if there is none, or none that still exists."),

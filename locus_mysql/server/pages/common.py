@@ -14,9 +14,8 @@ from starlette.requests import Request
 
 from ...families.inspection.records import ThreadRow
 from ...families.registry import families, find_family
-from ...inspection.blocking import SyncInspector
 from ..problems import invalid, not_found
-from ..services import stores_of
+from ..services import SyncInspector, stores_of
 
 #: Sizes and ages to choose from: the value in the query, its meaning, its label.
 SIZES = {

@@ -179,7 +179,7 @@ class SignIns:
         """
         signed_in = SignedIn(self.anyone) if self.tokens is None else self.read(request.cookies.get(COOKIE, ""))
         if signed_in is None:
-            raise Problem(401, "not_signed_in", "Sign in with a token first.")
+            raise Problem("not_signed_in", "Sign in with a token first.")
         request.state.signed_in = signed_in
         request.state.form_secret = self.form_secret(signed_in)
         request.state.zone = name_of_zone(request)
@@ -261,7 +261,6 @@ def checked_form(request: Request) -> dict[str, str]:
     given = form.pop("form_secret", "")
     if not hmac.compare_digest(given.encode(), request.state.form_secret.encode()):
         raise Problem(
-            403,
             "form_not_ours",
             "This form belongs to another sign-in, or to the time before the service was restarted. Open the page "
             "again, and send the form from there.",

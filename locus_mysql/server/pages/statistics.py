@@ -13,10 +13,9 @@ from starlette.responses import Response
 from ...families.family import Family, HasInspectorPage
 from ...families.inspection.records import Day, Statistics, Turn
 from ...families.registry import find_family
-from ...inspection.blocking import SyncInspector
 from ...records.maintenance import Counts
 from ..routing import Endpoints
-from ..services import services_of
+from ..services import SyncInspector, services_of
 from . import texts
 from .common import FamilyQuery, chosen, inspector_of
 from .rendering import page

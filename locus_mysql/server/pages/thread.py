@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.checkpoints.search_text import strings
+from ...families.checkpoints.queries import strings
 from ...families.inspection.conversation import shown_with_calls
 from ...families.inspection.records import CheckpointRow, Message, Page, StateView, ToolCall, Turn, Window
 from ...families.inspection.turns import first_saved
-from ...inspection.blocking import SyncInspector
 from ..problems import not_found
 from ..routing import Endpoints
-from ..services import stores_of
+from ..services import SyncInspector, stores_of
 from . import texts
 from .common import ThreadQuery, as_time, family_of, inspector_of, thread_of
 from .markdown import Formatter

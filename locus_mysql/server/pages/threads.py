@@ -150,11 +150,9 @@ def check_allowed(request: Request) -> None:
         Problem: Changes are not allowed.
     """
     if not services_of(request).allow_writes:
-        raise Problem(
-            403, "read_only", "The pages are read-only. To allow changes, start the service with --allow-writes."
-        )
+        raise Problem("read_only", "The pages are read-only. To allow changes, start the service with --allow-writes.")
     if not request.state.caller.may_write:
-        raise Problem(403, "read_only", "You signed in with a token that does not allow writes.")
+        raise Problem("read_only", "You signed in with a token that does not allow writes.")
 
 
 @PAGES.add("GET", "/inspect/copy", query=ThreadQuery)

@@ -28,7 +28,7 @@ from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.sql import Select
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
-from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint
+from locus_mysql.families.checkpoints.records import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.checkpoints.statements import thread_pages as statements
 from locus_mysql.families.checkpoints.statements.queries import HEALTH

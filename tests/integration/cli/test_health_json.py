@@ -14,8 +14,8 @@ from locus_mysql.cli.main import main
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
+from ..commands import dsn_of
 from ..conftest import MakeConfig
-from .test_main import dsn_of
 
 pytestmark = pytest.mark.kept_tables
 
@@ -44,25 +44,6 @@ def test_health_as_json(config: MySQLConfig, capsys: pytest.CaptureFixture[str])
     by_family = {one["family"]: one for one in found["families"]}
     assert by_family["dicts"]["stored"] == [{"number": 2, "what": "thread"}]
     assert {"number": 1, "what": "expired item"} in by_family["memories"]["unneeded"]
-
-
-def test_a_dry_run_reports_what_a_vacuum_removes_and_changes_nothing(
-    config: MySQLConfig, capsys: pytest.CaptureFixture[str], run_sql: Callable[..., Any]
-) -> None:
-    name = f"{config.database}.locus_store"
-    run_sql(f"UPDATE {name}_threads SET updated_at = '2026-01-01', created_at = '2026-01-01' WHERE thread_id = 'old'")
-    command = ("vacuum", "--older-than-days", "30")
-    found = printed(capsys, *command, "--dry-run", "--json")
-    assert found["dry_run"] is True
-    assert {"number": 1, "what": "thread without a save for that long"} in found["removed"]["dicts"]
-    assert {"number": 1, "what": "expired item"} in found["removed"]["memories"]
-    assert main([*command, "--dry-run"]) == 0
-    assert "Would remove 1 thread without a save for that long" in capsys.readouterr().out
-    assert run_sql(f"SELECT COUNT(*) FROM {name}_threads") == ((2,),)
-    removed = printed(capsys, *command, "--json")
-    assert removed["dry_run"] is False
-    assert removed["removed"]["dicts"] == [{"number": 1, "what": "checkpoint"}]
-    assert run_sql(f"SELECT COUNT(*) FROM {name}_threads") == ((1,),)
 
 
 def test_labels_of_any_length_are_in_line(

@@ -14,9 +14,9 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.engine import logs
 from locus_mysql.errors import UnsupportedServer
 
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from ..proxy import WireProxy, with_version
-from .test_main import dsn_of
 
 VITESS = "8.0.30-Vitess"
 

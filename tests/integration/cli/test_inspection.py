@@ -25,13 +25,12 @@ from locus_mysql import (
     SyncMySQLCheckpointer,
     SyncMySQLCheckpointSaver,
 )
-from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.langgraph import MySQLSaver
 
+from ..commands import Run, dsn_of
 from ..conftest import MakeConfig
 from ..integrations.langgraph import graphs
-from .test_main import dsn_of
 
 RunSql = Callable[..., tuple[Any, ...]]
 
@@ -54,11 +53,6 @@ CONVERSATION = (
 )
 
 
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
-
-
 @pytest.fixture(autouse=True)
 def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
     dsn = dsn_of(config)
@@ -70,25 +64,6 @@ def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
 def checkpoints(config: MySQLConfig) -> list[str]:
     """Save thread ``support/42`` with one checkpoint per message, and return their ids."""
     return converse(config, "support/42", CONVERSATION)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Return ``run("show", "t")``, which returns exit code, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        try:
-            code = cli.main(arguments)
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def converse(config: MySQLConfig, thread_id: str, messages: tuple[Message, ...], **metadata: Any) -> list[str]:

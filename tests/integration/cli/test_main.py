@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from locus.core.messages import Message
@@ -22,22 +21,10 @@ from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
 from ..built_in import open_built_in
-from ..conftest import MakeConfig
+from ..commands import dsn_of
 from ..drivers_under_test import ASYNC_DRIVERS
 
 RunSql = Callable[..., tuple[Any, ...]]
-
-
-def dsn_of(config: MySQLConfig) -> str:
-    """Return the DSN of a configuration with one host."""
-    (endpoint,) = config.endpoints
-    password = quote(config.password.get_secret_value(), safe="")
-    return f"mysql://{quote(config.user, safe='')}:{password}@{endpoint.host}:{endpoint.port}/{config.database}"
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
 
 
 @pytest.fixture
@@ -133,20 +120,6 @@ def test_vacuum_removes_older_rows_and_reports_their_number(
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
         assert capsys.readouterr().out == "Removed nothing of dicts.\nRemoved 1 checkpoint of dicts.\n"
         assert store.list_threads() == ["new"]
-
-
-def test_vacuum_and_health_know_the_tables_of_versions(
-    dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with SyncMySQLCheckpointSaver(config) as saver:
-        for number in ("1", "2", "3"):
-            saver.put(thread_id="t", checkpoint_id=number, checkpoint_data={"a": number})
-        run_sql(f"UPDATE {config.database}.locus_graph_checkpoints SET created_at = created_at - INTERVAL 9 DAY")
-        assert cli.main(["health", "--dsn", dsn, "--family", "graphs"]) == 0
-        assert "threads  1 of tenant 'default', family graphs" in capsys.readouterr().out
-        assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
-        assert capsys.readouterr().out == "Removed 2 checkpoints of graphs.\n"
-        assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["3"]
 
 
 def test_vacuum_of_a_family_that_only_expires_needs_no_age(

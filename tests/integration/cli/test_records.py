@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
-from locus_mysql.cli.main import main
 from locus_mysql.working import SyncWorkingMemory
 
+from ..commands import Run
 from ..conftest import MakeConfig
-from .test_main import dsn_of
 
 pytestmark = pytest.mark.kept_tables("memories", "working")
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -32,18 +28,6 @@ def config(make_config: MakeConfig) -> MySQLConfig:
     with SyncWorkingMemory("other", config) as memory:
         memory.set("n", 4)
     return config
-
-
-@pytest.fixture
-def run(config: MySQLConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def test_namespaces_and_items_are_listed(run: Run) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeAlias
 
 import pytest
 
 from locus_mysql import Encryption
-from locus_mysql.families.registry import register_family, unregister_family
 
 from ...either_side import AnyStore
 from ..conftest import MakeConfig
 from ..encryption.conftest import RunSQL, columns_with  # noqa: F401 - a fixture
-from ..families.toys import ToyFamily
 from .samples import Sample
 from .tampering import Tampering
 
@@ -24,11 +22,8 @@ Open: TypeAlias = Callable[..., AnyStore]
 
 
 @pytest.fixture(autouse=True)
-def toy_family() -> Iterator[None]:
+def with_toys(toy_family: None) -> None:
     """Register the family that exists only in the tests."""
-    register_family(ToyFamily())
-    yield
-    unregister_family("toys")
 
 
 @pytest.fixture

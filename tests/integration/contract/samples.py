@@ -7,8 +7,9 @@ label, of memU a user.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import Any, ClassVar, TypeAlias
 
 import pytest
@@ -33,20 +34,16 @@ from locus_mysql import (
 )
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import CorruptCheckpoint, DecryptionFailed
-from locus_mysql.families.checkpoints import tables as checkpoints
-from locus_mysql.families.graphs import tables as graphs
-from locus_mysql.families.memories import tables as memories
 from locus_mysql.families.registry import find_family
-from locus_mysql.families.transcripts import tables as transcripts
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
-from locus_mysql.families.working import tables as working
 from locus_mysql.families.working.content import TASK
 from locus_mysql.inspection.inspector import Inspector
-from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
+from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
+from locus_mysql.integrations.memu.records import DefaultUserModel
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import PartRecord
-from locus_mysql.records.tables import Tables
+from locus_mysql.records.tables import Table, Tables
 from locus_mysql.records.transfer import RowSource
 from locus_mysql.working import MySQLStorage, TaskState
 
@@ -76,7 +73,7 @@ def steps_in(states: list[Any]) -> list[int]:
     return [state["step"] for state in states]
 
 
-class Sample:
+class Sample(ABC):
     """A family's content.
 
     Attributes:
@@ -106,37 +103,42 @@ class Sample:
         given = where if isinstance(where, Database) else where.model_copy(update={"driver": driver})
         return AnyStore(self.classes[way == "sync"](given))
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        """Return the declaration of the tables; None if the family has none."""
-        raise NotImplementedError
+    def tables(self, config: MySQLConfig) -> Tables:
+        """Return the declaration of the tables, of memU of the first."""
+        return next(iter(find_family(self.family).tables(config)))
 
+    def every_table(self, config: MySQLConfig) -> Iterator[tuple[Tables, Table]]:
+        """Yield each table of owners and of parts, with the declaration that has it."""
+        for tables in find_family(self.family).tables(config):
+            yield from ((tables, table) for table in (tables.owner, *tables.parts))
+
+    @abstractmethod
     async def fill(self, store: AnyStore, name: str) -> None:
         """Write content with `MARKER` under a name; each name has content of its own, some of it long."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reads(self, store: AnyStore, name: str) -> list[Read]:
         """Return each way to read what `fill` wrote."""
-        raise NotImplementedError
 
     async def read(self, store: AnyStore, name: str) -> Facts:
         """Return all content of a name; nothing if it does not exist."""
         return {place: value for read in self.reads(store, name) for place, value in (await read()).items()}
 
+    @abstractmethod
     async def names(self, store: AnyStore) -> list[str]:
         """Return the names that exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def delete(self, store: AnyStore, name: str) -> None:
         """Delete an owner with its parts."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def write(self, store: AnyStore, name: str, step: int) -> None:
         """Add a step to a name, after all others, by one call."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def steps(self, store: AnyStore, name: str) -> list[int]:
         """Return the steps of a name in their order, and check what is stored with them."""
-        raise NotImplementedError
 
     def turn(self, store: AnyStore, name: str, **options: Any) -> Any:
         """Return a turn on an owner: a context manager of the store's side."""
@@ -166,9 +168,6 @@ class _Dicts(Sample):
     rows = 4
     has_turns = True
     turns: tuple[str, ...] = ("1", "2", "3", "4")
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return checkpoints.tables(config.table_prefix, self.family, search=True, search_parser="default")
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in self.turns:
@@ -213,9 +212,6 @@ class _Agents(_Dicts):
     classes = (MySQLCheckpointer, SyncMySQLCheckpointer)
     rows = 3
     turns = ("1", "2", "3")
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return checkpoints.tables(config.table_prefix, "agents", search=True, search_parser="default")
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in self.turns:
@@ -276,9 +272,6 @@ class _Graphs(Sample):
     classes = (MySQLCheckpointSaver, SyncMySQLCheckpointSaver)
     rows = 10
     has_turns = True
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return graphs.tables(config.table_prefix)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         for turn in range(1, 4):
@@ -341,9 +334,6 @@ class _Memories(Sample):
         partial(SyncMemoryStore, dims=32, vector_cache_bytes=0),
     )
     rows = 10
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return memories.tables_of(config)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         first: dict[str, Any] = {"metadata": {"kind": "fact"}, "ttl_s": store.config.ttl_s}
@@ -425,11 +415,15 @@ class _Sessions:
         ttl = None if self.config.ttl_s is None else int(self.config.ttl_s)
         return AnyStore(self._memory(name, self._storage, session_ttl_s=ttl))
 
+    @cached_property
+    def _reader(self) -> Database:
+        """The database of exports and of the inspector, which are asynchronous."""
+        return Database(self.config.model_copy(update={"driver": "aiomysql"}))
+
     async def exported(self, name: str) -> Facts:
         """Return the entries of a session, and earlier ones that its checkpoints contain, as an export has them."""
-        async with Database(self.config.model_copy(update={"driver": "aiomysql"})) as database:
-            source = RowSource(find_family("working").tables(self.config), self.config, database, threads=[name])
-            pages = [unit.page async for unit in source.units()]
+        source = RowSource(find_family("working").tables(self.config), self.config, self._reader, threads=[name])
+        pages = [unit.page async for unit in source.units()]
         for named in (damage for page in pages for damage in page.damaged):
             raise DecryptionFailed(named) if self.config.encryption is not None else CorruptCheckpoint(named)
         facts: dict[Any, Any] = {}
@@ -443,11 +437,11 @@ class _Sessions:
 
     async def listed(self) -> list[str]:
         """Return the ids of the sessions."""
-        async with Inspector(self.config) as inspector:
-            return [row.session_id for row in (await inspector.sessions(limit=500)).items]
+        return [row.session_id for row in (await Inspector(self._reader).sessions(limit=500)).items]
 
     async def close(self) -> None:
         """Close the connections."""
+        await self._reader.aclose()
         if self._owned:
             await self.database.aclose()
             self.database.close()
@@ -462,9 +456,6 @@ class _Working(Sample):
     classes = (partial(_Sessions, WorkingMemory), partial(_Sessions, SyncWorkingMemory))
     rows = 9
     has_turns = True
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return working.tables(config.table_prefix)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         session = store.store.session(name)
@@ -528,9 +519,6 @@ class _Transcripts(Sample):
     rows = 6
     has_turns = True
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return transcripts.tables(config.table_prefix)
-
     @staticmethod
     def _key(name: str) -> TranscriptKey:
         return TranscriptKey("kind", "collection", name)
@@ -587,35 +575,63 @@ class _Transcripts(Sample):
 
 class _Memu(Sample):
     family = "memu"
-    classes = (AsyncMemuDatabase, MemuDatabase)
+    classes = (partial(AsyncMemuDatabase, vector_cache_bytes=0), partial(MemuDatabase, vector_cache_bytes=0))
     rows = 4
     expires = encrypts = inspected = False
 
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return None
+    @staticmethod
+    def _recall(store: AnyStore) -> Any:
+        """Return a database with memu-cli's protocol on the same tables."""
+        awaited = isinstance(store.store, AsyncMemuDatabase)
+        return (AsyncRecallDatabase if awaited else RecallDatabase)(store.store.database, user_model=DefaultUserModel)
 
     async def fill(self, store: AnyStore, name: str) -> None:
         scope: dict[str, Any] = {"user_data": {"user_id": name}}
         items, categories = AnyStore(store.store.memory_item_repo), AnyStore(store.store.memory_category_repo)
-        item = await items.create_item(memory_type="profile", summary=text(name, 1), embedding=[1.0, 0.0], **scope)
+        resource = await AnyStore(store.store.resource_repo).create_resource(
+            url=f"u {name}", modality="text", local_path="p", caption=text(name, 0), embedding=None, **scope
+        )
+        item = await items.create_item(
+            resource_id=resource.id, memory_type="profile", summary=text(name, 1), embedding=[1.0, 0.0], **scope
+        )
+        await items.update_item(item_id=item.id, extra={"ref_id": "r1", "a": [1.5, name]})
         await items.create_item(memory_type="event", summary=text(name, 2), embedding=[0.0, 1.0], **scope)
         category = await categories.get_or_create_category(
             name="drinks", description=text(name, 3), embedding=[1.0, 0.0], **scope
         )
         await AnyStore(store.store.category_item_repo).link_item_category(item.id, category.id, {"user_id": name})
+        recall = self._recall(store)
+        await AnyStore(recall.resource_repo).create_resource(
+            url="w", local_path="p", caption=None, embedding=[1.0, len(name)], track="workspace", **scope
+        )
+        file = await AnyStore(recall.recall_file_repo).get_or_create_recall_file(
+            name="tastes", description=text(name, 4), embedding=[2.0], **scope
+        )
+        await AnyStore(recall.recall_file_segment_repo).create_segment(
+            recall_file_id=file.id, text=text(name, 5), embedding=[1.0], **scope
+        )
 
     def reads(self, store: AnyStore, name: str) -> list[Read]:
-        scope = {"user_id": name}
+        scope, memu, recall = {"user_id": name}, store.store, self._recall(store)
 
-        async def listed(repository: str, method: str) -> Facts:
-            found = await getattr(AnyStore(getattr(store.store, repository)), method)(scope)
+        async def listed(repository: Any, method: str) -> Facts:
+            found = await getattr(AnyStore(repository), method)(scope)
             records = found.values() if isinstance(found, Mapping) else found
-            return {(repository, one.id): one.model_dump(exclude={"created_at", "updated_at"}) for one in records}
+            return {(method, one.id): one.model_dump(exclude={"created_at", "updated_at"}) for one in records}
+
+        async def nearest(repository: Any, method: str) -> Facts:
+            found = await getattr(AnyStore(repository), method)([1.0, 1.0], 10, scope)
+            return {(method, one): round(score, 6) for one, score in found}
 
         return [
-            partial(listed, "memory_item_repo", "list_items"),
-            partial(listed, "memory_category_repo", "list_categories"),
-            partial(listed, "category_item_repo", "list_relations"),
+            partial(listed, memu.memory_item_repo, "list_items"),
+            partial(listed, memu.memory_category_repo, "list_categories"),
+            partial(listed, memu.category_item_repo, "list_relations"),
+            partial(listed, memu.resource_repo, "list_resources"),
+            partial(listed, recall.recall_file_repo, "list_recall_files"),
+            partial(listed, recall.recall_file_segment_repo, "list_segments"),
+            partial(nearest, memu.memory_item_repo, "vector_search_items"),
+            partial(nearest, recall.resource_repo, "vector_search_resources"),
         ]
 
     async def names(self, store: AnyStore) -> list[str]:
@@ -623,8 +639,12 @@ class _Memu(Sample):
         return sorted({item.user_id for item in items.values()})
 
     async def delete(self, store: AnyStore, name: str) -> None:
-        await AnyStore(store.store.memory_item_repo).clear_items({"user_id": name})
-        await AnyStore(store.store.memory_category_repo).clear_categories({"user_id": name})
+        scope, recall = {"user_id": name}, self._recall(store)
+        await AnyStore(store.store.memory_item_repo).clear_items(scope)
+        await AnyStore(store.store.memory_category_repo).clear_categories(scope)
+        await AnyStore(store.store.resource_repo).clear_resources(scope)
+        await AnyStore(recall.recall_file_repo).clear_recall_files(scope)
+        await AnyStore(recall.recall_file_segment_repo).clear_segments(scope)
 
     async def write(self, store: AnyStore, name: str, step: int) -> None:
         await AnyStore(store.store.memory_item_repo).create_item(
@@ -642,10 +662,7 @@ class _Toys(Sample):
     family = "toys"
     classes = (toys.ToyBox, toys.SyncToyBox)
     rows = 4
-    expires = inspected = False
-
-    def tables(self, config: MySQLConfig) -> Tables | None:
-        return toys.toy_tables(config.table_prefix)
+    expires = False
 
     async def fill(self, store: AnyStore, name: str) -> None:
         await store.put(name, wheels=[text(name, number).encode() for number in range(4)])

@@ -22,6 +22,7 @@ from locus_mysql.families.registry import find_family
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.records.transfer import RowSource
 from locus_mysql.runtime.sealing import of_text, sealed_by
+from locus_mysql.transfer.engine import TransferReport
 
 from ...either_side import AnyStore
 from ..conftest import EACH_WAY, MakeConfig
@@ -242,6 +243,12 @@ def test_an_export_needs_the_keys_and_an_import_encrypts(
     def export(config: MySQLConfig) -> int:
         return export_rows(find_family(sample.family), config, str(file))
 
+    async def imported() -> TransferReport:
+        report = TransferReport()
+        async with Database(target) as database:
+            await import_lines(database, file.read_bytes().splitlines(keepends=True), report)
+        return report
+
     for config in (make_config(driver="pymysql", search=False), target.model_copy(update={"table_prefix": "locus_"})):
         if config.encryption is not None:
             config = config.model_copy(update={"encryption": keys("2026-11", "2026-11")})
@@ -252,7 +259,7 @@ def test_an_export_needs_the_keys_and_an_import_encrypts(
     text = file.read_text()
     assert MARKER in text + "".join(b64decode(one).decode("latin-1") for one in re.findall('"b":"([^"]*)"', text))
     for _ in range(2):  # the second import compares with what is stored
-        assert asyncio.run(import_lines(target, file.read_bytes().splitlines(keepends=True))).complete
+        assert asyncio.run(imported()).complete
     assert columns_with() == []
 
     async def read() -> object:

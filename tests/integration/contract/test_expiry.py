@@ -1,4 +1,4 @@
-"""An owner that has expired is seen by no read, is written anew by a write, and is removed by vacuum, alone."""
+"""An owner that has expired is seen by no read, and is written anew. Vacuum: `tests/integration/records`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import Database
-from locus_mysql.families.registry import families, find_family
+from locus_mysql.families.registry import families
 
-from ..conftest import ONE_OF_EACH, MakeConfig
-from ..encryption.conftest import MARKER
+from ..conftest import ONE_OF_EACH
 from .conftest import Open
 from .samples import SAMPLES, Sample, every_family
 
@@ -24,10 +22,9 @@ def test_every_family_has_a_sample() -> None:
 
 @pytest.mark.parametrize("side", ONE_OF_EACH)
 @every_family(lambda sample: sample.expires)
-async def test_what_has_expired_is_invisible_written_anew_and_removed_by_vacuum(
+async def test_what_has_expired_is_invisible_and_written_anew(
     sample: Sample,
     open_sample: Open,
-    make_config: MakeConfig,
     run_sql: RunSQL,
     database: str,
     side: str,
@@ -45,16 +42,7 @@ async def test_what_has_expired_is_invisible_written_anew_and_removed_by_vacuum(
     assert await sample.read(store, "gone") == await sample.read(open_sample(side=side), "gone") == {}
     assert sorted(await sample.names(store)) == ["lasts", "stays"]
     await sample.fill(store, "back")
-    assert await sample.read(store, "back") == written["back"]
-
-    before = stored(run_sql, database)
-    family, config = find_family(sample.family), make_config()
-    async with Database(config) as opened:
-        await opened.asynchronous.run(family.maintenance(config).vacuum(config.tenant), family.schema(config))
-    after = stored(run_sql, database)
-    assert [row for row in after if f"{MARKER} gone" in row] == []
     for name in ("lasts", "stays", "back"):
-        assert {row for row in after if name in row} == {row for row in before if name in row} != set()
         assert await sample.read(store, name) == written[name] != {}
 
 
@@ -69,9 +57,3 @@ def expire(run_sql: RunSQL, database: str) -> int:
         rows += run_sql(f"SELECT COUNT(*) FROM {database}.{table} WHERE {soon}")[0][0]
         run_sql(f"UPDATE {database}.{table} SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR WHERE {soon}")
     return rows
-
-
-def stored(run_sql: RunSQL, database: str) -> list[str]:
-    """Return every row of the schema as text, but for the records of writes."""
-    tables = [name for (name,) in run_sql(f"SHOW TABLES FROM {database}") if not name.endswith("ledger")]
-    return [f"{table} {row}" for table in tables for row in run_sql(f"SELECT * FROM {database}.{table}")]

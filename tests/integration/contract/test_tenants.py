@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.errors import UsageError
+from locus_mysql.errors import TenantUnknown, UsageError
 
 from ..conftest import ONE_OF_EACH
 from .conftest import Open
@@ -89,6 +89,15 @@ async def test_tenants_see_and_change_nothing_of_each_other(sample: Sample, open
         assert await sample.read(stores[tenant], "t") == written[tenant] != {}
         assert await sample.steps(stores[tenant], "new") == []
     assert sorted(await sample.names(stores[first])) == ["new", "of 0"]
+
+
+@every_family()
+async def test_a_call_without_a_tenant_is_refused_if_none_is_the_default(sample: Sample, open_sample: Open) -> None:
+    with pytest.raises(TenantUnknown):
+        await sample.write(open_sample(tenant=None), "t", 0)
+    with pytest.raises(TenantUnknown):
+        await sample.names(open_sample(tenant=None))
+    assert await sample.names(open_sample()) == []
 
 
 @one_of_each

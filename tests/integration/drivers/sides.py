@@ -10,8 +10,7 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Param, Statement
-from locus_mysql.drivers.interface import Result
-from locus_mysql.drivers.registry import find_driver
+from locus_mysql.drivers.interface import Result, find_driver
 
 from ...thoroughness import FULL
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS

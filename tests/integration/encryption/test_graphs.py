@@ -7,15 +7,15 @@ from typing import Any, TypedDict
 
 import pytest
 
-from locus_mysql import Encryption, SyncMySQLCheckpointSaver
-from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, DecryptionFailed, EncryptionError, ThreadExists
+from locus_mysql import SyncMySQLCheckpointSaver
+from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, DecryptionFailed, EncryptionError
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver
 
 from ...either_side import AnyStore
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
-from .conftest import KEYS, MARKER, RunSQL, keys
+from .conftest import MARKER, RunSQL, keys
 
 Places = Callable[..., list[str]]
 SAMPLE = SAMPLES["graphs"]
@@ -39,33 +39,6 @@ async def test_parts_of_values_in_the_places_of_others_are_detected(
         fresh.get(thread_id="t", checkpoint_id="1")
     assert not isinstance(caught.value, DecryptionFailed)
     fresh.close()
-
-
-async def test_a_copy_is_encrypted_for_its_thread(saver: Any, columns_with: Places) -> None:
-    store = AnyStore(saver)
-    await SAMPLE.fill(store, "t")
-    assert saver.copy_thread("t", "u")
-    assert await SAMPLE.read(store, "u") == await SAMPLE.read(store, "t")
-    with pytest.raises(ThreadExists):
-        saver.copy_thread("t", "u")
-    assert not saver.copy_thread("absent", "v")
-    saver.delete_thread("t")
-    assert {("checkpoint", one) for one in "123"} < (await SAMPLE.read(store, "u")).keys()
-    assert columns_with() == []
-
-
-async def test_a_copy_of_clear_rows_is_encrypted_while_encryption_is_switched_on(
-    saver: Any, make_config: MakeConfig, columns_with: Places
-) -> None:
-    with SyncMySQLCheckpointSaver(make_config(driver="pymysql", compression="none")) as clear:
-        await SAMPLE.fill(AnyStore(clear), "t")
-        before = await SAMPLE.read(AnyStore(clear), "t")
-    switching = make_config(driver="pymysql", encryption=Encryption(keys=KEYS, active="2026-11", reads_clear=True))
-    with SyncMySQLCheckpointSaver(switching) as opened:
-        assert opened.copy_thread("t", "u")
-        opened.delete_thread("t")
-    assert columns_with() == []
-    assert await SAMPLE.read(AnyStore(saver), "u") == before
 
 
 async def test_parts_stay_readable_after_removals(saver: Any, make_config: MakeConfig) -> None:

@@ -10,7 +10,7 @@ import pytest
 from locus_mysql import Database
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from locus_mysql.families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.inspection.inspector import Inspector
 

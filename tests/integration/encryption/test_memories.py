@@ -18,7 +18,7 @@ from locus_mysql.errors import InvalidInput
 from locus_mysql.integrations.google_adk.memories import AdkMemoryService
 from locus_mysql.memory import HashingEmbedder, Put
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .conftest import RunSQL, keys
 
@@ -145,20 +145,6 @@ def test_an_embedding_in_clear_text_that_looks_encrypted_is_exported_and_encrypt
     assert [(counts.replaced, counts.damaged) for counts in asyncio.run(encrypt())] == [(2, ())]
     with SyncMemoryStore(make_config(driver="pymysql", encryption=keys()), dims=11) as sealed:
         assert sealed.get_embeddings(("n",), "k") == [values]
-
-
-def test_a_damaged_item_in_clear_text_is_not_encrypted(make_config: MakeConfig, run_sql: RunSQL, database: str) -> None:
-    with SyncMemoryStore(make_config(driver="pymysql", search=False), dims=24) as clear:
-        filled(clear, 2)
-    run_sql(f"UPDATE {database}.locus_memory_items SET value = '{{}}' WHERE item_key = '0'")
-    run_sql(f"UPDATE {database}.locus_memory_vectors SET model = 5 WHERE item_key = '1'")
-
-    async def encrypt() -> list[Any]:
-        async with Database(make_config(encryption=keys())) as opened:
-            return await reencrypt(opened, family="memories")
-
-    (counts,) = asyncio.run(encrypt())
-    assert (counts.replaced, len(counts.damaged)) == (2, 2)
 
 
 def test_a_text_is_not_embedded_again_after_a_rotation(make_config: MakeConfig) -> None:

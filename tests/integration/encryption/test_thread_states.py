@@ -12,13 +12,12 @@ from locus_mysql import Database, Encryption, MySQLConfig, reencrypt
 from locus_mysql.errors import (
     EncryptionError,
     InvalidInput,
-    ThreadExists,
 )
 from locus_mysql.families import reencryption
 
 from ...either_side import AnyStore
 from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
-from .conftest import KEYS, MARKER, RunSQL, keys
+from .conftest import MARKER, RunSQL, keys
 
 ColumnsWith = Callable[..., list[str]]
 
@@ -93,30 +92,6 @@ class TestStored:
         assert len(sizes[0]) == len(sizes[1]) == 8
         assert all(30 <= sealed - clear <= 40 for sealed, clear in zip(*sizes, strict=True))
 
-    async def test_copies_history_and_lists_work(self, open_store: OpenStore, columns_with: ColumnsWith) -> None:
-        store = open_store(encryption=keys(), cache_bytes=0)
-        await fill(store)
-        assert await store.copy_thread("t", "u")
-        assert await store.load("u") == state(8)
-        assert await store.load("u", "5") == state(5)
-        with pytest.raises(ThreadExists):
-            await store.copy_thread("t", "u")
-        assert not await store.copy_thread("none", "v")
-        assert [one["checkpoint_id"] for one in await store.query_by_metadata("turn", 3)] == ["3", "3"]
-        assert columns_with() == []
-        await fill(store, "u", turns=10, first=9)
-        assert await store.load("u") == state(10)
-
-    async def test_a_copy_of_clear_rows_is_encrypted_while_encryption_is_switched_on(
-        self, open_store: OpenStore, columns_with: ColumnsWith
-    ) -> None:
-        await fill(open_store(search=False))
-        switching = open_store(encryption=Encryption(keys=KEYS, active="2026-11", reads_clear=True))
-        assert await switching.copy_thread("t", "u")
-        await switching.delete("t")
-        assert columns_with() == []
-        assert await open_store(encryption=keys()).load("u", "5") == state(5)
-
     async def test_a_program_without_keys_that_copies_encrypted_rows_makes_no_others_of_them(
         self, open_store: OpenStore
     ) -> None:
@@ -152,24 +127,6 @@ class TestReencrypt:
         async with Database(config) as database:
             (found,) = await reencrypt(database, family="dicts", **options)
             return found
-
-    async def test_clear_rows_are_encrypted_with_their_words_removed(
-        self, open_store: OpenStore, make_config: MakeConfig, columns_with: ColumnsWith
-    ) -> None:
-        clear = open_store(compression="none")
-        await fill(clear)
-        assert await clear.search("word3")
-        await fill(clear, "u", turns=3)
-        assert columns_with()
-        config = make_config(encryption=keys())
-        assert (await self.counts(config, dry_run=True)).rows == {None: 11}
-        assert columns_with()
-        assert (await self.counts(config)).replaced == 11
-        assert columns_with() == []
-        assert (await self.counts(config, dry_run=True)).rows == {"2026-11": 11}
-        store = open_store(encryption=keys())
-        assert await store.load("t", "5") == state(5)
-        assert await store.load("u") == state(3)
 
     async def test_writers_go_on_meanwhile(self, open_store: OpenStore, make_config: MakeConfig) -> None:
         old = open_store(encryption=keys("2026-10"))

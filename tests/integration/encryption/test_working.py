@@ -6,8 +6,8 @@ import pytest
 
 from locus_mysql import Database, SyncWorkingMemory
 from locus_mysql.families import reencryption
+from locus_mysql.families.working.family import tables
 from locus_mysql.families.working.storages.mysql import MySQLStorage
-from locus_mysql.families.working.tables import tables
 from tests.storage_contract import CHECKS, Check
 
 from ..conftest import MakeConfig

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -31,10 +32,10 @@ from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
 from locus_mysql.embedded import stop_server
 from locus_mysql.engine import embedded, embedded_keeper
-from locus_mysql.errors import SetupError, Unavailable
+from locus_mysql.errors import ReadOnlyServer, SetupError, Unavailable
 
 from ...waiting import DEADLINE_S, until
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import EVERY_SIDE, MakeConfig
 from ..contract.samples import SAMPLES
 from .every_store import every_store
@@ -170,17 +171,24 @@ def test_the_socket_is_in_the_folder_unless_its_path_is_too_long_and_no_link_sta
     shutil.rmtree(short)
 
 
-def test_a_folder_that_another_process_uses_is_refused_and_named(folder: Path) -> None:
+def test_a_folder_that_another_process_uses_is_refused_and_can_be_read() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="e"))
     code = "import sys\nfrom locus_mysql import SyncCheckpointStore as S\ns = S(sys.argv[1])\ns.save('t', {'n': 1})\n"
     other = python(code + "print('ready', flush=True)\nsys.stdin.read()", dsn(folder), stdin=subprocess.PIPE)
     assert other.stdout is not None
     assert other.stdout.readline() == "ready\n"
     with SyncCheckpointStore(dsn(folder)) as store:
-        with pytest.raises(SetupError, match=f"is in use by process {other.pid}: one process at a time"):
+        with pytest.raises(SetupError, match=f"is in use by process {other.pid}: one process at a time") as refused:
             store.load("t")
+        with SyncCheckpointStore(re.findall(r"mysql\+pymysql\S+", str(refused.value))[0]) as reader:
+            assert reader.load("t") == {"n": 1}
+            with pytest.raises(ReadOnlyServer):
+                reader.save("t", {"n": 2})
         _, errors = other.communicate()  # closes its standard input, which ends it
         assert (other.returncode, errors) == (0, "")
         assert store.load("t") == {"n": 1}
+    stop_server(folder)
+    shutil.rmtree(folder)
 
 
 def test_a_folder_is_free_after_its_server_was_stopped(folder: Path) -> None:

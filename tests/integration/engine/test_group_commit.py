@@ -16,9 +16,9 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.group_commit import MAX_WRITES
+from locus_mysql.engine.logs import Counters
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.errors import PoolTimeout
 
@@ -281,6 +281,33 @@ def test_a_row_that_another_session_writes_delays_the_packet(
     assert rows() == ["a", "b", "c"]
 
 
+def ended_waits(run_sql: RunSQL, database: str) -> int:
+    """Return the number of waits for locks that the server has ended in the sessions of a schema."""
+    errors = "performance_schema.events_errors_summary_by_thread_by_error"
+    ((number,),) = run_sql(
+        f"SELECT SUM(sum_error_raised) FROM {errors} JOIN performance_schema.threads USING (thread_id)"
+        " WHERE processlist_db = %s AND error_number = 1205",
+        database,
+    )
+    return int(number or 0)
+
+
+def waiting(run_sql: RunSQL, database: str) -> int:
+    """Return the number of sessions of a schema that wait for a lock, by the limit of a call, not that of a packet."""
+    waits = (
+        "SELECT requesting_thread_id AS thread_id, 'innodb_lock_wait_timeout' AS variable_name"
+        " FROM performance_schema.data_lock_waits UNION SELECT owner_thread_id, 'lock_wait_timeout'"
+        " FROM performance_schema.metadata_locks WHERE lock_status = 'PENDING'"
+    )
+    ((number,),) = run_sql(
+        f"SELECT COUNT(*) FROM ({waits}) AS w JOIN performance_schema.threads USING (thread_id)"
+        " JOIN performance_schema.variables_by_thread USING (thread_id, variable_name)"
+        " WHERE processlist_db = %s AND variable_value > 1",
+        database,
+    )
+    return int(number)
+
+
 @pytest.mark.parametrize("locked", [("b",), ("a", "b", "c", "d", "f")], ids=["one", "most"])
 @pytest.mark.parametrize("side", EACH_WAY)
 def test_rows_that_are_locked_for_long_delay_the_others_by_seconds_at_most(
@@ -289,6 +316,7 @@ def test_rows_that_are_locked_for_long_delay_the_others_by_seconds_at_most(
     crowd: Callable[..., Crowd],
     rows: Callable[[], list[str]],
     make_config: MakeConfig,
+    run_sql: RunSQL,
     database: str,
 ) -> None:
     """Nor are they ended early themselves: the limit of the packet is not theirs."""
@@ -303,13 +331,10 @@ def test_rows_that_are_locked_for_long_delay_the_others_by_seconds_at_most(
         many.wait_until(lambda: many.state.in_use == 7)
         writes = {key: many.begin(catching(write(key))) for key in "abcdef"}
         begun.result(SOON_S)
-        began = time.monotonic()
-        assert [writes[key].result(SOON_S) for key in "abcdef" if key not in locked] == [
-            key for key in "abcdef" if key not in locked
-        ]
-        # Two waits of 1 s, of up to 2 s each as InnoDB looks once a second; a wait for each of five rows takes 5 s.
-        assert time.monotonic() - began < 4.9
-        time.sleep(max(0, 5.5 - (time.monotonic() - began)))
+        free = [key for key in "abcdef" if key not in locked]
+        assert [writes[key].result(SOON_S) for key in free] == free
+        assert ended_waits(run_sql, database) <= 2, "the others wait for each locked row"
+        many.wait_until(lambda: waiting(run_sql, database) == len(locked))
         assert not any(writes[key].done() for key in locked)
         holder.commit()
         assert [writes[key].result(SOON_S) for key in locked] == ["Duplicate"] * len(locked)
@@ -337,10 +362,9 @@ def test_a_locked_table_delays_only_the_writes_to_it(
         insert = Statement("INSERT INTO locked_table VALUES (1)")
         begun = [many.begin(write(key, *([insert] if key == "b" else []))) for key in "abc"]
         first.result(SOON_S)
-        began = time.monotonic()
         assert [begun[0].result(SOON_S), begun[2].result(SOON_S)] == ["a", "c"]
-        assert time.monotonic() - began < 2.9  # one wait of 1 s; one for each of three writes takes 3 s
-        time.sleep(1.5)
+        assert ended_waits(run_sql, database) <= 1, "each write waits for the table"
+        many.wait_until(lambda: waiting(run_sql, database) == 1)
         assert not begun[1].done()
         cursor.execute("UNLOCK TABLES")
         assert begun[1].result(SOON_S) == "b"

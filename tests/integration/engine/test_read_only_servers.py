@@ -14,9 +14,9 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect import Statement
-from locus_mysql.engine.cluster.watch import SUSPICION_S
-from locus_mysql.engine.counters import Counters
+from locus_mysql.engine.cluster.primary import SUSPICION_S
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
+from locus_mysql.engine.logs import Counters
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.errors import AuthenticationFailed, DatabaseMissing, ReadOnlyServer, Unavailable
 

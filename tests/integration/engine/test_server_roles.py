@@ -14,7 +14,7 @@ import pytest
 from ci.local_server import LocalServer
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli import main as cli
-from locus_mysql.drivers.registry import find_driver
+from locus_mysql.drivers.interface import find_driver
 from locus_mysql.errors import ReadOnlyServer
 
 from ..conftest import EVERY_SIDE, MADE_BEFORE

@@ -19,7 +19,7 @@ from locus_mysql.families.registry import families
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from ..connecting import connect
 

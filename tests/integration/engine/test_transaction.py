@@ -170,10 +170,12 @@ async def place(make_config: MakeConfig, run_sql: RunSQL, database: str) -> Asyn
         if library in {"aiomysql", "asyncmy"}:
             engine = create_async_engine(url, isolation_level="READ COMMITTED")
             connection = await engine.connect()
+            await connection.begin()
             closing.extend((engine.dispose, connection.invalidate))
             return Lent(connection, (await connection.get_raw_connection()).driver_connection)
         blocking = sqlalchemy.create_engine(url, isolation_level="READ COMMITTED")
         opened = blocking.connect()
+        opened.begin()
         closing.extend((blocking.dispose, opened.invalidate))
         return Lent(opened, opened.connection.driver_connection)
 
@@ -209,7 +211,9 @@ async def test_a_step_and_the_order_that_it_placed_are_one_commit(place: Place, 
     assert (place.orders(), await place.stored()) == ([], None)
     await lent.commit()
     assert (place.orders(), await place.stored()) == ([7], {**STATE, "step": 2})
-    assert await store.delete("t")
+    with pytest.raises(TransactionLost, match="Make one `using` for each transaction"):
+        await store.delete("t")
+    assert await lent.store(place.database).delete("t")
     await lent.rollback()
     assert await place.stored() == {**STATE, "step": 2}
 
@@ -221,14 +225,37 @@ async def test_what_was_rolled_back_is_forgotten_by_the_same_store(place: Place,
     store = lent.store(place.database)
     other = AnyStore(CheckpointStore(place.database))
     await other.save("t", {"step": 1})
-    await store.save("t", {"step": 2, "by": "the transaction"})
-    await lent.rollback()
-    assert await other.load("t") == {"step": 1}
-    await other.save("t", {"step": 2, "by": "another one"})
-    assert await store.load("t") == {"step": 2, "by": "another one"}
-    await store.save("t", {"step": 3, "by": "the transaction"})
+    await lent.sql("SAVEPOINT earlier")
+    await store.save("t", {"step": 2})
+    await lent.sql("ROLLBACK TO SAVEPOINT earlier")
+    assert await store.load("t") == {"step": 1}
+    await store.save("t", {"step": 3})
     await lent.commit()
-    assert await other.load("t") == {"step": 3, "by": "the transaction"}
+    assert await other.load("t") == {"step": 3}
+
+
+async def test_a_using_of_sqlalchemy_ends_with_its_transaction(place: Place) -> None:
+    url = (await place.lend("sqlalchemy+aiomysql")).given.engine.url
+    engine = create_async_engine(url, isolation_level="READ COMMITTED", pool_size=1, max_overflow=0)
+    async with engine.connect() as connection:
+        with pytest.raises(ConfigError, match=r"its commit\(\) would do nothing"):
+            await CheckpointStore(place.database.using(connection)).save("t", STATE)
+        within = CheckpointStore(place.database.using(connection))
+        async with connection.begin():
+            await within.save("t", STATE)
+        async with connection.begin():
+            with pytest.raises(TransactionLost):
+                await within.save("t", {"step": 2})
+    async with engine.begin() as connection:
+        late = CheckpointStore(place.database.using(connection))
+        await late.save("t", {"step": 3})
+    async with engine.begin() as other:  # another request, on the pool's only connection
+        await other.execute(sqlalchemy.text("INSERT INTO orders (id) VALUES (7)"))
+        for call in (late.save("t", {"step": 4}), late.load("t")):
+            with pytest.raises(TransactionLost):
+                await call
+    await engine.dispose()
+    assert (place.orders(), await place.stored()) == ([7], {"step": 3})
 
 
 @pytest.mark.parametrize("library", ["pymysql", "mysql-connector-aio"])
@@ -236,10 +263,8 @@ async def test_all_stores_take_part_in_one_transaction(place: Place, library: st
     lent = await place.lend(library)
     await lent.sql(HOSTILE[0])
     await lent.commit()
-    ours = place.database.using(lent.given)
     samples = [sample for sample in SAMPLES.values() if sample.family != "working"]
     outside = {sample: sample.open(place.database, "async") for sample in samples}
-    within = {sample: sample.open(ours, "async" if lent.awaited else "sync") for sample in samples}
 
     async def committed() -> list[list[int]]:
         return [await sample.steps(store, "t") for sample, store in outside.items()]
@@ -247,7 +272,9 @@ async def test_all_stores_take_part_in_one_transaction(place: Place, library: st
     for sample, store in outside.items():
         await sample.write(store, "t", 0)
     for end, expected in ((lent.rollback, [0]), (lent.commit, [0, 1, 2])):
-        for sample, store in within.items():
+        ours = place.database.using(lent.given)
+        for sample in samples:
+            store = sample.open(ours, "async" if lent.awaited else "sync")
             await sample.write(store, "t", 1)
             await sample.write(store, "t", 2)
             assert await sample.steps(store, "t") == [0, 1, 2]

@@ -22,15 +22,14 @@ import pytest
 from locus_mysql import Database, MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect import Schema
-from locus_mysql.dialect.schema import Table
-from locus_mysql.dialect.upgrades import Step, Upgrade, add_column, add_index, backfill
+from locus_mysql.dialect.schema import Step, Table, Upgrade, add_column, add_index, backfill
 from locus_mysql.engine.bootstrap import describe, ensure_schema
 from locus_mysql.errors import NewerLayout, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable
 from locus_mysql.families.migrating import migrate
 from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.records import ledger as ledgers
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .toys import TOYS, ToyFamily, table_names
 

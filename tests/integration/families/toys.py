@@ -19,7 +19,7 @@ from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.family import DeclaredFamily
 from locus_mysql.records import ledger
 from locus_mysql.records.tables import Owner, Part, Seal, Sealed, Tables
-from locus_mysql.runtime.arguments import check_text
+from locus_mysql.runtime.arguments import check_text, tenant_of
 from locus_mysql.runtime.database import Database, share
 from locus_mysql.runtime.sealing import Sealing
 from locus_mysql.runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
@@ -151,7 +151,7 @@ class ToyOperations:
         self.config = config
         self.sql = toy_dialect(config.table_prefix)
         self.schema = self.sql.schema
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._sealing = Sealing(config.encryption, self.schema.family)
 
     def wheels(self, name: str) -> Operation[dict[int, bytes]]:

@@ -14,8 +14,6 @@ from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.working import TaskState, WorkingMemory
 
-from ..conftest import MakeConfig
-
 RunSql = Callable[..., tuple[Any, ...]]
 
 TABLES = ("memory_items", "memory_scopes", "memory_ledger")
@@ -26,11 +24,6 @@ MEANINGS = {"tea": [1.0, 0.0], "coffee": [0.8, 0.6], "trains": [0.0, 1.0]}
 def embed(texts: list[str]) -> list[list[float]]:
     """Return embeddings that distinguish a few words."""
     return [next((meaning for word, meaning in MEANINGS.items() if word in text), [0.1, 0.1]) for text in texts]
-
-
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
 
 
 @pytest.fixture

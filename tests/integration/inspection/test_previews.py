@@ -18,11 +18,6 @@ from ..conftest import MakeConfig
 from ..encryption.conftest import keys
 
 
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
-
-
 async def previews(inspector: Inspector, family: str) -> dict[str, ThreadPreview]:
     threads = (await inspector.threads(family)).items
     return dict(await inspector.previews(family, [thread.thread_id for thread in threads]))

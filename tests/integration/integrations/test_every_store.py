@@ -3,7 +3,9 @@ deleted and expires. Their own suites and contracts are in the folders beside th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import importlib.util
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,12 +22,13 @@ from locus_mysql.integrations.google_adk import AdkSessionService
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore, MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.py_key_value import KeyValueStore
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
 from locus_mysql.transcripts import TranscriptStore
 
 from ...either_side import AnyStore
-from ..conftest import EVERY_ASYNC, EVERY_SYNC, MakeConfig
+from ..conftest import EVERY_ASYNC, EVERY_SYNC, Opening
 
 pytestmark = pytest.mark.kept_tables("transcripts", "dicts", "graphs", "memories", "agents")
 
@@ -230,6 +233,21 @@ def langgraph_store() -> Kind:
     )
 
 
+def key_value() -> Kind:
+    async def load(store: Any, name: str) -> str | None:
+        value = await store.get(name)
+        return None if value is None else value["text"]
+
+    return Kind(
+        {"async": KeyValueStore},
+        lambda store, name, text: store.put(name, {"text": text}),
+        load,
+        lambda store: store.keys(),
+        lambda store, name: store.delete(name),
+        "locus_memory_items",
+    )
+
+
 def locus_checkpointer() -> Kind:
     async def load(store: Any, name: str) -> str | None:
         state = await store.load(name)
@@ -302,11 +320,41 @@ def memu_recall() -> Kind:
     )
 
 
+def crew_memory() -> Kind:
+    from locus_mysql.integrations.crewai import CrewMemoryStorage
+
+    async def load(store: Any, name: str) -> str | None:
+        record = await store.get_record(name)
+        return None if record is None else record.content
+
+    async def names(store: Any) -> list[str]:
+        return [record.id for record in await store.list_records()]
+
+    return Kind(
+        {"sync": CrewMemoryStorage},
+        save_record,
+        load,
+        names,
+        lambda store, name: store.delete(record_ids=[name]),
+        "locus_memory_items",
+    )
+
+
+def save_record(store: Any, name: str, text: str) -> Any:
+    from crewai.memory.types import MemoryRecord
+
+    return store.save([MemoryRecord(id=name, content=text)])
+
+
+#: CrewAI cannot be installed beside the other frameworks; see `crewai/test_in_its_environment.py`.
+HAS_CREWAI = importlib.util.find_spec("crewai") is not None
+
 KINDS = {
     make.__name__: make()
     for make in (
         *(claude, openai, pydantic_ai, adk, strands_sessions, strands_storage, langgraph_saver, langgraph_store),
-        *(locus_checkpointer, locus_memory, memu, memu_recall),
+        *(key_value, locus_checkpointer, locus_memory, memu, memu_recall),
+        *([crew_memory] if HAS_CREWAI else []),
     )
 }
 
@@ -335,19 +383,10 @@ def kind(kind_and_side: tuple[Kind, str]) -> Kind:
 
 
 @pytest.fixture
-async def open_store(kind_and_side: tuple[Kind, str], make_config: MakeConfig) -> AsyncIterator[Open]:
-    """Yield ``open_store(**options)``: another store, like that of another process; its methods are awaited."""
-    stores: list[Any] = []
+def open_store(kind_and_side: tuple[Kind, str], opening: Opening) -> Open:
+    """Return ``open_store(**options)``: another store, like that of another process; its methods are awaited."""
     kind, side = kind_and_side
-    driver, _, way = side.rpartition("-")
-
-    def open_one(**options: Any) -> Any:
-        stores.append(AnyStore(kind.sides[way](make_config(driver=driver, **options))))
-        return stores[-1]
-
-    yield open_one
-    for store in stores:
-        await store.close()
+    return partial(opening, side, (kind.sides.get("async"), kind.sides.get("sync")))
 
 
 async def test_names_and_tenants_are_kept_apart(kind: Kind, open_store: Open) -> None:

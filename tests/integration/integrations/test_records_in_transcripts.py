@@ -15,7 +15,7 @@ from locus_mysql.families.registry import find_family
 from locus_mysql.inspection import Inspector
 
 from ...faults.workloads import WORKLOADS, Workload
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import EVERY_SIDE, MakeConfig
 
 pytestmark = pytest.mark.kept_tables("transcripts")

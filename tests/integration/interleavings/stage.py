@@ -37,8 +37,7 @@ from locus_mysql import (
     SyncMySQLCheckpointSaver,
 )
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result
-from locus_mysql.drivers.registry import find_driver, register_driver
+from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, find_driver, register_driver
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
 from ..conftest import MakeConfig

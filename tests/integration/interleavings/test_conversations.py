@@ -132,24 +132,3 @@ def test_writes_of_two_processes_are_as_if_one_came_first(
         finish_all(call, meanwhile)
         assert (check(one), entries_left(one)) in expected
         check_tables()
-
-
-@pytest.mark.parametrize("name", WRITES)
-@pytest.mark.parametrize("lose", ["lose_request", "lose_answer"])
-def test_a_write_whose_answer_is_lost_is_carried_out_once(
-    stage: Stage, check_tables: CheckTables, name: str, lose: str
-) -> None:
-    one = Client(stage, stage.store("transcripts"))
-    one.prepare()
-    assert one.run(WRITES[name](one)) is None
-    expected = (check(one), entries_left(one))
-
-    def begin() -> Call:
-        one.prepare()
-        return one.begin(WRITES[name](one))
-
-    for call in pauses(begin):
-        getattr(call, lose)()
-        assert call.finish() is None
-        assert (check(one), entries_left(one)) == expected
-        check_tables()

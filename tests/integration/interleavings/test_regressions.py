@@ -368,47 +368,6 @@ def test_a_save_whose_answer_was_lost_and_whose_thread_expired_does_not_overwrit
     check_tables()
 
 
-@pytest.mark.parametrize("checkpoint_id", [None, "c1"])
-def test_a_save_whose_packet_is_repeated_twice_is_carried_out_once(
-    stage: Stage, check_tables: CheckTables, checkpoint_id: str | None
-) -> None:
-    one, other = stage.store(), stage.store()
-    saving = one.begin("save", "thread", conversation("plum"), checkpoint_id).lose_answer()
-    assert other.load("thread") == conversation("plum")
-    other.save("thread", conversation("plum", "fig"), "c2")
-    saving.lose_answer()
-    other.save("thread", conversation("plum", "fig", "nut"), "c2")
-    saving.lose_request()
-    saved = saving.finish()
-    assert stage.afresh("load", "thread") == conversation("plum", "fig", "nut")
-    assert stage.afresh("list_checkpoints", "thread") == ["c2", saved]
-    check_tables()
-
-
-def test_a_save_that_never_arrived_is_repeated(stage: Stage, check_tables: CheckTables) -> None:
-    one, other = stage.store(), stage.store()
-    saving = one.begin("save", "thread", conversation("plum"), "c1").lose_request()
-    other.save("thread", conversation("fig"), "c2")
-    assert saving.finish() == "c1"
-    assert stage.afresh("list_checkpoints", "thread") == ["c1", "c2"]
-    assert stage.afresh("load", "thread") == one.load("thread") == conversation("plum")
-    check_tables()
-
-
-@pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
-def test_a_delete_whose_answer_was_lost_reports_that_it_deleted(
-    stage: Stage, check_tables: CheckTables, what: str
-) -> None:
-    one = stage.store()
-    one.save("thread", conversation("plum"), "c1")
-    one.save("thread", conversation("plum", "fig"), "c2")
-    arguments = ["thread", "c1"] if what == "the checkpoint" else ["thread"]
-    assert one.begin("delete", *arguments).lose_answer().finish() is True
-    assert one.begin("delete", *arguments).lose_answer().finish() is False
-    assert stage.afresh("load", *arguments) is None
-    check_tables()
-
-
 @pytest.mark.parametrize("make", [save, copy])
 @pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
 def test_a_delete_whose_answer_was_lost_spares_what_was_made_afterwards(
@@ -422,24 +381,6 @@ def test_a_delete_whose_answer_was_lost_spares_what_was_made_afterwards(
     assert deleting.finish() is True
     for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
         assert load("thread") == load("thread", "c1") == conversation("plum")
-    check_tables()
-
-
-@pytest.mark.parametrize("changed", ["nothing", "copy saved to", "copy deleted", "source saved to", "source deleted"])
-def test_a_copy_whose_answer_was_lost_reports_that_it_copied(
-    stage: Stage, check_tables: CheckTables, changed: str
-) -> None:
-    one, other = stage.store(), stage.store()
-    other.save("source", conversation("plum"), "c1")
-    copying = one.begin("copy_thread", "source", "copy").lose_answer()
-    which, _, how = changed.partition(" ")
-    if how == "saved to":
-        other.save(which, conversation("plum", "fig"), "c2")
-    elif how == "deleted":
-        other.delete(which)
-    newest = stage.afresh("load", "copy")
-    assert copying.finish() is True
-    assert stage.afresh("load", "copy") == one.load("copy") == newest
     check_tables()
 
 

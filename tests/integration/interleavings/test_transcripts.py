@@ -85,30 +85,3 @@ def test_an_append_beside_another_write_is_as_if_one_came_first(
         finish_all(call, meanwhile)
         assert stored(stage) in expected
         check_tables()
-
-
-@pytest.mark.parametrize("name", WRITES)
-@pytest.mark.parametrize("lose", ["lose_request", "lose_answer"])
-def test_a_write_whose_answer_is_lost_is_carried_out_once(
-    stage: Stage, check_tables: CheckTables, name: str, lose: str
-) -> None:
-    one = stage.store("transcripts")
-    prepare(one)
-    result = WRITES[name](one).finish()
-    expected = stored(stage)
-
-    def begin() -> Call:
-        prepare(one)
-        return WRITES[name](one)
-
-    for call in pauses(begin):
-        getattr(call, lose)()
-        again = call.finish()
-        assert stored(stage) == expected
-        if name == "pop":
-            assert again.content == result.content
-        elif name in {"clear", "delete"}:
-            assert again == result
-        elif name != "replace the header":
-            assert again.added == result.added
-        check_tables()

@@ -6,29 +6,29 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
-from locus.core.state import AgentState
 
-from locus_mysql import CheckpointStore, Database, MySQLConfig, SyncMySQLCheckpointer
+from locus_mysql import CheckpointStore, Database, MySQLConfig
 from locus_mysql.cli.main import main
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.registry import families, find_family, register_family, unregister_family
-from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.families.registry import families, find_family
 from locus_mysql.records.maintenance import Maintenance
 
-from ..cli.test_main import dsn_of
+from ..commands import Succeed, dsn_of
 from ..conftest import MakeConfig
 from ..contract.samples import SAMPLES
-from ..families import toys
 from ..killed_commands import killed
+from ..rows_read import rows_read
+
+pytestmark = pytest.mark.usefixtures("toy_family")
 
 RunSql = Callable[..., tuple[Any, ...]]
-Run = Callable[..., str]
 
 #: Families of owners and parts; and memU's records, which never expire.
 DECLARED = ("agents", "graphs", "dicts", "current", "memories", "working", "transcripts", "toys")
@@ -36,14 +36,6 @@ FAMILIES = (*DECLARED, "memu")
 
 #: Tables that say only when was written, and columns of the search, which later writes of others may fill.
 DERIVED = ("ledger", "scopes")
-
-
-@pytest.fixture(autouse=True)
-def toy_family() -> Iterator[None]:
-    """Register the family that exists only in the tests."""
-    register_family(toys.ToyFamily())
-    yield
-    unregister_family("toys")
 
 
 @pytest.fixture(params=DECLARED)
@@ -60,49 +52,20 @@ def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLCon
     return config
 
 
-@pytest.fixture
-def run(config: MySQLConfig, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return a function that runs a command, which must succeed, and returns its output."""
-
-    def run(*arguments: str) -> str:
-        assert main(arguments) == 0, capsys.readouterr().err
-        return capsys.readouterr().out
-
-    return run
-
-
 def test_every_family_is_covered() -> None:
     assert {*FAMILIES} == {family.name for family in families()}
 
 
 def fill(config: MySQLConfig, family: str, tenant: str, *names: str) -> None:
     """Store content under some names, with several rows each."""
-    config = config.model_copy(update={"tenant": tenant})
-    if family == "toys":
-        operations = toys.ToyOperations(config)
-        with Database(config) as database:
-            for name in names:
-                database.synchronous.run(operations.put(name, wheels=[b"1", b"2"]), operations.schema, "create")
-    elif family == "agents":
-        with SyncMySQLCheckpointer(config) as store:
-            for name in names:
-                for _ in range(2):
-                    store.save(AgentState(run_id=name), name)
-    elif family == "memu":
-        with MemuDatabase(config) as memu:
-            for name in names:
-                memu.memory_item_repo.create_item(
-                    memory_type="event", summary=name, embedding=None, user_data={"user_id": name}
-                )
-    else:
-        asyncio.run(_fill(config, family, names))
 
+    async def filling() -> None:
+        store = SAMPLES[family].open(config.model_copy(update={"tenant": tenant}), "pymysql-sync")
+        for name in names:
+            await SAMPLES[family].fill(store, name)
+        await store.close()
 
-async def _fill(config: MySQLConfig, family: str, names: tuple[str, ...]) -> None:
-    store = SAMPLES[family].open(config, "pymysql-sync")
-    for name in names:
-        await SAMPLES[family].fill(store, name)
-    await store.close()
+    asyncio.run(filling())
 
 
 def rows(run_sql: RunSql, config: MySQLConfig, family: str, tenant: str) -> Counter[str]:
@@ -148,7 +111,7 @@ def counts(printed: str) -> dict[str, int]:
 
 
 def test_vacuum_removes_what_has_expired_of_the_tenant_and_nothing_else(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
 ) -> None:
     fill(config, family, "default", "stays")
     stays, kept = rows(run_sql, config, family, "default"), owners(run_sql, config, family)
@@ -158,32 +121,35 @@ def test_vacuum_removes_what_has_expired_of_the_tenant_and_nothing_else(
     expired = rows(run_sql, config, family, "default") - stays
     others = rows(run_sql, config, family, "acme")
     noun = find_family(family).tables(config)[0].owner.noun
-    shown = run("health", "--family", family)
+    shown = succeed("health", "--family", family)
     assert f" {number} expired {noun}s" in shown
-    planned = run("vacuum", "--older-than-days", "30", "--family", family, "--dry-run")
+    planned = succeed("vacuum", "--older-than-days", "30", "--family", family, "--dry-run")
     assert f" {number} expired {noun}s" in planned
     assert rows(run_sql, config, family, "default") == expired + stays
-    removed = run("vacuum", "--older-than-days", "30", "--family", family)
+    removed = succeed("vacuum", "--older-than-days", "30", "--family", family)
     assert next(iter(counts(removed).values())) >= number
     assert rows(run_sql, config, family, "default") == stays != Counter()
     assert rows(run_sql, config, family, "acme") == others
-    assert " 0 expired" in run("health", "--family", family)
+    assert " 0 expired" in succeed("health", "--family", family)
 
 
-def test_vacuum_forgets_old_tokens_and_no_others(family: str, config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_vacuum_forgets_old_tokens_and_no_others(
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
+) -> None:
     fill(config, family, "default", "one", "two")
     ledger = f"{config.database}.`{find_family(family).schema(config).names[-1]}`"
     run_sql(f"INSERT INTO {ledger} VALUES ('acme', REPEAT('o', 16), NULL, UTC_TIMESTAMP(6) - INTERVAL 16 MINUTE)")
     run_sql(f"INSERT INTO {ledger} VALUES ('acme', REPEAT('n', 16), NULL, UTC_TIMESTAMP(6) - INTERVAL 14 MINUTE)")
     before = run_sql(f"SELECT * FROM {ledger}")
-    run("vacuum", "--older-than-days", "30", "--family", family)
+    succeed("vacuum", "--older-than-days", "30", "--family", family)
     after = run_sql(f"SELECT * FROM {ledger}")
     assert {row[1] for row in before} - {row[1] for row in after} == {b"o" * 16}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_health_and_stats_count_what_is_live_of_the_tenant(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
 ) -> None:
     fill(config, family, "default", "one", "two")
     fill(config, family, "acme", "one")
@@ -191,18 +157,20 @@ def test_health_and_stats_count_what_is_live_of_the_tenant(
     if family != "memu":
         fill(config, family, "default", "gone")
     expire(run_sql, config, family, owners(run_sql, config, family) - kept)
-    found = json.loads(run("health", "--family", family, "--json"))["families"][0]["stored"][0]["number"]
-    acme = json.loads(run("health", "--family", family, "--json", "--tenant", "acme"))["families"][0]["stored"][0]
+    found = json.loads(succeed("health", "--family", family, "--json"))["families"][0]["stored"][0]["number"]
+    acme = json.loads(succeed("health", "--family", family, "--json", "--tenant", "acme"))["families"][0]["stored"][0]
     assert found == 2 * acme["number"] > 0
-    assert run("stats", "--family", family)
+    assert succeed("stats", "--family", family)
 
 
-def test_parts_without_an_owner_are_removed_and_no_others(config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+def test_parts_without_an_owner_are_removed_and_no_others(
+    config: MySQLConfig, succeed: Succeed, run_sql: RunSql
+) -> None:
     fill(config, "toys", "default", "ball", "car", "doll")
     run_sql(f"DELETE FROM {config.database}.locus_toys WHERE name = 'car'")
-    run("vacuum", "--family", "toys")
+    succeed("vacuum", "--family", "toys")
     left = run_sql(f"SELECT name, COUNT(*) FROM {config.database}.locus_toy_wheels GROUP BY name ORDER BY name")
-    assert left == (("ball", 2), ("doll", 2))
+    assert left == (("ball", 4), ("doll", 4))
 
 
 def test_vacuum_needs_an_age_if_a_family_removes_by_age(
@@ -213,30 +181,30 @@ def test_vacuum_needs_an_age_if_a_family_removes_by_age(
     assert "required: --older-than-days" in capsys.readouterr().err
 
 
-def test_vacuum_of_several_families_names_each(config: MySQLConfig, run: Run) -> None:
+def test_vacuum_of_several_families_names_each(config: MySQLConfig, succeed: Succeed) -> None:
     for one in ("dicts", "memories", "working", "toys"):
         fill(config, one, "default", "one")
-    lines = run("vacuum", "--older-than-days", "1").splitlines()
+    lines = succeed("vacuum", "--older-than-days", "1").splitlines()
     assert [line.split()[-1] for line in lines] == ["dicts.", "memories.", "working.", "toys."]
     assert lines[0] == "Removed nothing of dicts."
     assert lines[2] == "Removed nothing of working."
 
 
-def named_tenants(run: Run, family: str) -> dict[str, int]:
+def named_tenants(succeed: Succeed, family: str) -> dict[str, int]:
     """Return what ``tenants`` prints of a family: the rows by tenant."""
-    found = json.loads(run("tenants", "--family", family, "--json"))["tenants"]
+    found = json.loads(succeed("tenants", "--family", family, "--json"))["tenants"]
     return {one["tenant"]: one["rows"] for one in found}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tenants_are_listed_with_rows_bytes_and_last_write(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
 ) -> None:
     fill(config, family, "default", "one", "two")
     fill(config, family, "acme", "one")
     for table in find_family(family).schema(config).names:
         run_sql(f"ANALYZE TABLE {config.database}.`{table}`")
-    found = json.loads(run("tenants", "--family", family, "--json"))["tenants"]
+    found = json.loads(succeed("tenants", "--family", family, "--json"))["tenants"]
     assert [one["tenant"] for one in found] == ["acme", "default"]
     assert found[1]["rows"] == 2 * found[0]["rows"] > 0
     assert 0 < found[0]["bytes"] <= found[1]["bytes"]
@@ -244,14 +212,35 @@ def test_tenants_are_listed_with_rows_bytes_and_last_write(
     if family != "toys":
         age = datetime.now(UTC) - datetime.fromisoformat(found[0]["written_at"]).replace(tzinfo=UTC)
         assert abs(age) < timedelta(hours=1)
-    together = json.loads(run("stats", "--family", family, "--all-tenants", "--json"))["all_tenants"][family]
+    together = json.loads(succeed("stats", "--family", family, "--all-tenants", "--json"))["all_tenants"][family]
     assert (together["tenants"], together["rows"]) == (2, found[0]["rows"] + found[1]["rows"])
-    shown = run("tenants", "--family", family, "--after", "acme", "-n", "1")
+    shown = succeed("tenants", "--family", family, "--after", "acme", "-n", "1")
     assert shown.startswith(f"default: {family}, {found[1]['rows']} rows, about ")
+    first = json.loads(succeed("tenants", "--family", family, "-n", "1", "--json"))
+    assert first == {"tenants": found[:1], "cursor": "acme"}
+    assert json.loads(succeed("tenants", "--after", "acme", "-n", "1", "--json"))["cursor"] is None
+
+
+def test_a_list_of_tenants_reads_only_their_rows(
+    config: MySQLConfig, server: pymysql.Connection[Any], run_sql: RunSql
+) -> None:
+    fill(config, "toys", "t", "one", "two")
+    declared = find_family("toys").tables(config)[0]
+    table = f"{config.database}.`{declared.names[declared.owner.role]}`"
+    columns = ", ".join(f"`{name}`" for name in declared.kinds(declared.owner) if name != "tenant")
+    for _ in range(8):
+        run_sql(
+            f"INSERT INTO {table} (tenant, {columns}) "
+            f"SELECT CONCAT(tenant, LPAD((SELECT COUNT(*) FROM {table}), 5, '0')), {columns} FROM {table}"
+        )
+    run_sql(f"USE {config.database}")
+    found, read = rows_read(server, Maintenance(declared).tenants())
+    assert len(found) == 256
+    assert read <= 2 * 256 + 2
 
 
 def test_vacuum_of_all_tenants_is_completed_after_it_was_killed(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql
 ) -> None:
     fill(config, family, "acme", "stays")
     stays, kept = rows(run_sql, config, family, "acme"), owners(run_sql, config, family)
@@ -259,17 +248,31 @@ def test_vacuum_of_all_tenants_is_completed_after_it_was_killed(
         fill(config, family, tenant, "gone")
     expire(run_sql, config, family, owners(run_sql, config, family) - kept)
     command = ("vacuum", "--older-than-days", "30", "--family", family, "--all-tenants")
-    planned = json.loads(run(*command, "--dry-run", "--json"))["removed"][family]
+    planned = json.loads(succeed(*command, "--dry-run", "--json"))["removed"][family]
     assert killed("removal", 2, *command, items=2)
     ledger = find_family(family).schema(config).names[-1]
     run_sql(f"UPDATE {config.database}.`{ledger}` SET recorded_at = '2026-01-01' WHERE tenant = ''")
-    left = json.loads(run(*command, "--dry-run", "--json"))["removed"][family]
+    left = json.loads(succeed(*command, "--dry-run", "--json"))["removed"][family]
     assert 0 < left[0]["number"] < planned[0]["number"]
-    run(*command)
+    succeed(*command)
     assert rows(run_sql, config, family, "acme") == stays
     assert rows(run_sql, config, family, "default") == rows(run_sql, config, family, "umbrella") == Counter()
-    assert " of all tenants" in run("health", "--family", family, "--all-tenants")
-    assert named_tenants(run, family).keys() == {"acme"}
+    assert " of all tenants" in succeed("health", "--family", family, "--all-tenants")
+    assert named_tenants(succeed, family).keys() == {"acme"}
+
+
+@pytest.mark.parametrize("family", ["working", "transcripts", "toys"])
+def test_vacuum_removes_what_a_killed_import_left(
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config, family, "default", "one")
+    fill(config, family, "acme", "another")
+    kept, file = rows(run_sql, config, family, "acme"), str(tmp_path / "rows")
+    succeed("export", file, "--family", family)
+    assert killed("transaction", 3, "import", file, "--tenant", "acme", items=2)
+    assert rows(run_sql, config, family, "acme") > kept
+    succeed("vacuum", "--family", family, "--all-tenants")
+    assert rows(run_sql, config, family, "acme") == kept
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -290,19 +293,19 @@ def test_one_job_at_a_time_is_claimed_until_it_ends(family: str, config: MySQLCo
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_tenant_is_forgotten_whole_after_a_kill_too_and_no_other(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: str, config: MySQLConfig, succeed: Succeed, run_sql: RunSql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(config, family, "default", "one", "two", "three")
     fill(config, family, "acme", "one")
     others = rows(run_sql, config, family, "acme")
     mine = sorted(key for key in owners(run_sql, config, family) if key[0] == "default")
     expire(run_sql, config, family, set(mine[:1]))
-    listed = json.loads(run("forget", "--tenant", "default", "--dry-run"))["families"][family]
+    listed = json.loads(succeed("forget", "--tenant", "default", "--dry-run"))["families"][family]
     file = tmp_path / "receipt"
     command = ("forget", "--tenant", "default", "--yes", "--receipt", str(file), "--by", "ticket 1")
     assert killed("removal", 1 if family in ("memories", "memu") else 2, *command, items=2)
     monkeypatch.setattr(Maintenance.named, "__defaults__", ("*", None, 2))  # several pages
-    receipt = json.loads(run(*command))
+    receipt = json.loads(succeed(*command))
     assert receipt["families"][family]["owners"] == listed["owners"] > 0
     assert len(listed["names"]) >= listed["owners"]
     assert receipt["by"].startswith("ticket 1 as ")
@@ -312,23 +315,31 @@ def test_a_tenant_is_forgotten_whole_after_a_kill_too_and_no_other(
     assert rows(run_sql, config, family, "acme") == others
     if family == "memories":
         assert run_sql(f"SELECT DISTINCT tenant FROM {config.database}.locus_memory_scopes") == (("acme",),)
-    assert named_tenants(run, family).keys() == {"acme"}
+    assert named_tenants(succeed, family).keys() == {"acme"}
     assert main(command) == 1  # the receipt is finished
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_owners_are_forgotten_by_their_names_and_no_others(
-    family: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    family: str,
+    config: MySQLConfig,
+    succeed: Succeed,
+    run_sql: RunSql,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     fill(config, family, "default", "two")
     others = rows(run_sql, config, family, "default")
     fill(config, family, "default", "one")
     mapping = tmp_path / "owners"
     mapping.write_text(json.dumps({family: ["*one*", "*none*"]}))
-    receipt = json.loads(run("forget", "--owners", str(mapping), "--yes"))
+    receipt = json.loads(succeed("forget", "--owners", str(mapping), "--yes"))
     assert receipt["families"][family]["owners"] > 0
     assert rows(run_sql, config, family, "default") == others
-    assert json.loads(run("forget", "--owner", "*one*", "--yes"))["families"][family]["owners"] == 0
+    assert main(["forget", "--owner", "*one*", "--owner", "*none*", "--yes"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["families"][family]["owners"] == 0
+    assert printed.err == "Nothing is stored of tenant 'default', under such names.\n"
 
 
 async def test_code_forgets_too_and_empties_the_caches(config: MySQLConfig) -> None:

@@ -86,6 +86,15 @@ async def test_both_sides_share_a_database_and_aclose_closes_both(
     assert none_is_left(connections)
 
 
+async def test_a_health_check_needs_no_store(make_config: MakeConfig) -> None:
+    async with Database(make_config(driver="pymysql")) as db:
+        health = await db.health_check()
+        assert (health["ok"], health["read_only"]) == (True, False)
+        again = db.health_check_blocking()
+        assert again["server_version"] == health["server_version"]
+        assert again["server_time"] >= health["server_time"]
+
+
 def test_a_store_closes_the_database_that_it_opened(make_config: MakeConfig, connections: Connections) -> None:
     store = SyncCheckpointStore(make_config(driver="pymysql"))
     store.save("t", {"n": 1})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
-from locus_mysql.engine.counters import PoolState
+from locus_mysql.engine.logs import PoolState
 from locus_mysql.runtime.database import Stats
 
 from ..conftest import EACH_WAY, MakeConfig, OpenStore

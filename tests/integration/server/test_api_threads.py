@@ -36,20 +36,6 @@ def code(answer: httpx.Response) -> str:
     return found
 
 
-async def test_a_list_of_threads_keeps_to_a_glob_in_which_only_two_characters_are_special(
-    client: httpx.AsyncClient,
-) -> None:
-    for thread_id in ("user/1", "user/22", "user%1", "other"):
-        await save(client, thread_id, "c", "hello")
-    for pattern, wanted in {
-        "user/*": {"user/1", "user/22"},
-        "user?1": {"user/1", "user%1"},
-        "user%*": {"user%1"},
-    }.items():
-        page = (await client.get("/threads", params={"pattern": pattern})).json()
-        assert {thread["thread_id"] for thread in page["threads"]} == wanted
-
-
 async def test_a_thread_is_described_with_its_size_metadata_and_times(client: httpx.AsyncClient) -> None:
     await save(client, "t", "one", "hello")
     await save(client, "t", "two", "hello", "again", metadata={"user": "ada"})
@@ -92,16 +78,6 @@ async def test_a_copy_has_all_checkpoints_and_never_takes_the_place_of_a_thread(
     assert (nothing.status_code, code(nothing)) == (404, "not_found")
     onto_itself = await client.post("/threads/t/copy", json={"to": "t"})
     assert (onto_itself.status_code, code(onto_itself)) == (400, "invalid_input")
-
-
-@pytest.mark.kept_tables
-async def test_words_are_found_in_the_messages_that_contain_them(client: httpx.AsyncClient) -> None:
-    await save(client, "t", "one", "the weather in Bonn")
-    await save(client, "u", "one", "a train to Berlin")
-    (hit,) = (await client.get("/search", params={"q": "Bonn"})).json()["hits"]
-    assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "one")
-    assert "Bonn" in hit["snippet"]
-    assert (await client.get("/search", params={"q": "nowhere"})).json() == {"hits": []}
 
 
 async def test_checkpoints_are_found_by_metadata_with_json_or_plain_text_as_value(client: httpx.AsyncClient) -> None:

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi import checks as openapi_checks
 
-from locus_mysql.server.api.openapi import CODES
 from locus_mysql.server.application import create_app
+from locus_mysql.server.problems import CODES
 
 from ...thoroughness import FULL
 from ..conftest import MakeConfig

@@ -16,7 +16,7 @@ import pytest
 from ci.local_server import LocalServer
 
 from ...thoroughness import FULL
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .test_serve import PATIENCE_S, Service
 

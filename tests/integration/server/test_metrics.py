@@ -9,8 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from locus_mysql import Database, SyncCheckpointStore
 from locus_mysql.server.application import create_app
 from locus_mysql.server.monitoring import METRICS
 from locus_mysql.server.tokens import Tokens, new_token
@@ -72,6 +74,20 @@ def test_requests_durations_pools_and_rows_are_counted(make_config: MakeConfig) 
     }
     assert tables["locus_threads"] == "agents"
     assert {name for name in METRICS if not name.startswith(duration)} <= {name for name, _ in found}
+
+
+def test_a_database_is_a_collector_with_the_names_of_the_service(make_config: MakeConfig) -> None:
+    registry = CollectorRegistry(auto_describe=True)
+    with Database(make_config()) as database:
+        registry.register(database)
+        before = values(generate_latest(registry).decode())
+        SyncCheckpointStore(database).save("t", {"n": 1})
+        found = values(generate_latest(registry).decode())
+        stats = database.stats()
+    assert {name for name, _ in found} <= METRICS.keys()
+    assert found["locus_mysql_pool_connections", labelled(state="idle")] == stats.open - stats.in_use == 1
+    assert found["locus_mysql_round_trips_total", labelled()] == stats.round_trips
+    assert before["locus_mysql_round_trips_total", labelled()] == 0
 
 
 def test_metrics_are_served_only_on_choice_and_to_whom_is_chosen(make_config: MakeConfig) -> None:

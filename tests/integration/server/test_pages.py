@@ -21,13 +21,13 @@ from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend, MySQLConfig, SyncCheckpointStore
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.inspection import Inspector, inspector
-from locus_mysql.inspection.blocking import SyncInspector
 from locus_mysql.inspection.differences import difference
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
 from locus_mysql.server.pages import texts
+from locus_mysql.server.services import SyncInspector
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig

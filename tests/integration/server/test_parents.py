@@ -16,7 +16,7 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncMySQLCheckpointer
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..connecting import connect
 from ..soundness import assert_sound
 from .conftest import OpenClient

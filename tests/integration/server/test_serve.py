@@ -37,7 +37,7 @@ from locus_mysql.server.requests import PIECE_BYTES
 from locus_mysql.server.tokens import new_token
 
 from ...thoroughness import FULL
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..proxy import WireProxy

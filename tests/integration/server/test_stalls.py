@@ -22,7 +22,7 @@ from bench.stalls import (
     two_tenants,
 )
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 
 #: Fraction of the largest inputs: large enough to run in a separate process, and to reveal superlinear cost.

@@ -14,7 +14,7 @@ from locus.core.state import AgentState
 from locus_mysql import MySQLCheckpointer
 from locus_mysql.server.application import create_app
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .running import running
 

@@ -21,7 +21,7 @@ from locus_mysql import MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.server.tokens import NewToken, new_token
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
 from ..soundness import assert_sound

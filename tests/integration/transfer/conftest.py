@@ -11,7 +11,7 @@ from locus.core.state import AgentState
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from ..families.working.conftest import redis_server
 

@@ -18,7 +18,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.records.moving import Moving
 
-from ..cli.test_main import dsn_of
+from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .conftest import contents, conversation, kept, save_all
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from ci.private_servers import PostgreSQL
 from locus_mysql import MySQLConfig, SyncMemoryStore, SyncMySQLCheckpointSaver
-from locus_mysql.cli.main import main
 from locus_mysql.integrations.langgraph import MySQLSaver
 
-from ..cli.test_main import dsn_of
+from ..commands import Run, dsn_of
 from ..conftest import MakeConfig
 from ..integrations.langgraph import graphs
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -30,16 +26,6 @@ def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLCon
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
     monkeypatch.setenv("LOCUS_MYSQL_DRIVER", "pymysql")
     return config
-
-
-@pytest.fixture
-def run(config: MySQLConfig, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def fill_memories(config: MySQLConfig) -> None:

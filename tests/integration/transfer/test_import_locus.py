@@ -34,11 +34,6 @@ async def built_in(make_config: MakeConfig) -> AsyncIterator[StorageBackendAdapt
     await checkpointer.close()
 
 
-@pytest.fixture
-def config(make_config: MakeConfig) -> MySQLConfig:
-    return make_config()
-
-
 async def run_import(config: MySQLConfig, *, verify: bool = False, **options: Any) -> tuple[TransferReport, list[str]]:
     reported: list[str] = []
     source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), reported.append)

@@ -20,7 +20,7 @@ from locus_mysql.cli.inspection import show
 from locus_mysql.cli.inspection.screen import CELL_CHARACTERS, Column, Screen
 from locus_mysql.cli.tables import family_name
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers import registry
+from locus_mysql.drivers import interface
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.registry import families
 
@@ -105,8 +105,9 @@ def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixtur
     assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
     assert cli.main(["schema", "--family", "memu", "--scope", "url"]) == 1
     assert "Scope fields conflict" in capsys.readouterr().err
-    assert cli.main(["grants", "--family", "memu", "--database", "app"]) == 0
-    assert "ON `app`.`memu_ledger` TO" in capsys.readouterr().out
+    assert cli.main(["grants", "--family", "dicts", "--family", "memu", "--database", "app"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"ON `app`.`{table}` TO" in printed for table in ("locus_store_threads", "memu_ledger"))
     assert cli.main(["grants", "--family", "memu", "--database", "app", "--create"]) == 0
     assert "CREATE, REFERENCES ON" in capsys.readouterr().out
 
@@ -322,8 +323,8 @@ def test_a_shell_completes_commands_and_options(line: str, expected: str, tmp_pa
 def test_a_missing_driver_is_answered_with_the_option_of_the_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_drivers", {})  # those that were looked up
-    for module in (extras, registry):
+    monkeypatch.setattr(interface, "_drivers", {})  # those that were looked up
+    for module in (extras, interface):
         monkeypatch.setattr(module, "is_installed", lambda library: library == "pymysql")
     assert cli.main(["health", "--driver", "asyncmy", "--dsn", "mysql://u@h/d"]) == 1
     assert "give --driver pymysql." in capsys.readouterr().err

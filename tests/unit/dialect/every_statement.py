@@ -11,7 +11,7 @@ from typing import Any
 
 from locus_mysql.dialect import Dialect, Statement
 from locus_mysql.dialect.sql import SQL
-from locus_mysql.dialect.template import fill
+from locus_mysql.dialect.statement import fill
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.integrations.memu.statements import memu_dialect
 

@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.schema import Schema
-from locus_mysql.dialect.sql import SQL, Select
-from locus_mysql.dialect.statement import Query
-from locus_mysql.dialect.template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, fill, placeholders
+from locus_mysql.dialect.sql import SQL, Dialect, Select
+from locus_mysql.dialect.statement import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Query, fill, placeholders
 from locus_mysql.dialect.variants import OCEANBASE
 
 

@@ -9,9 +9,8 @@ import pytest
 
 import locus_mysql
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.template import like
-from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
-from locus_mysql.families.checkpoints.statements.tables import INFIXES
+from locus_mysql.dialect.statement import like
+from locus_mysql.families.checkpoints.statements.tables import INFIXES, checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.threads import COUNT
 
 from .every_statement import DIALECTS, every_statement

@@ -13,7 +13,7 @@ TWO_FAULTS = "it finds a late duplicate of a write, which would have to be kille
 
 #: The statements that have such subqueries, and why each is accepted.
 ACCEPTED = {
-    "checkpoints ledger.GUARD_DELETE": TWO_FAULTS,
+    "checkpoints removing.GUARD_DELETE": TWO_FAULTS,
     "checkpoints saving.GUARD_SAVE": TWO_FAULTS,
     "checkpoints thread_pages._THREADS": REPORTED_BY_LAST_ROW,
     "checkpoints threads.GUARD_ONCE": TWO_FAULTS,
@@ -31,7 +31,7 @@ ACCEPTED = {
     "memories vectors.ADD": "an embedding without a stamp fails, error 1048",
     "memories vectors.PURGE": "a later maintenance removes the rows",
     "memu restore_item": "a copy stores one item without the link to its resource",
-    "transcripts inspection.SIZES": REPORTED_BY_LAST_ROW,
+    "transcripts reading.SIZES": REPORTED_BY_LAST_ROW,
     "transcripts reading.ITEMS": REPORTED_BY_LAST_ROW,
 }
 

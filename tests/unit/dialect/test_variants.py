@@ -10,7 +10,7 @@ import pytest
 from locus_mysql.dialect import Dialect, Query, Statement
 from locus_mysql.dialect.schema import Schema, Table
 from locus_mysql.dialect.sql import SQL
-from locus_mysql.dialect.template import Text
+from locus_mysql.dialect.statement import Text
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused, Rule, Variant, variant_of
 
 from .every_statement import every_statement

@@ -11,8 +11,8 @@ import pytest
 from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMemoryStore, WorkingMemory, extras
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers import registry
-from locus_mysql.drivers.registry import find_driver, register_driver
+from locus_mysql.drivers import interface
+from locus_mysql.drivers.interface import find_driver, register_driver
 from locus_mysql.errors import ConfigError, DriverMissing
 
 
@@ -24,14 +24,14 @@ class StubDriver:
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_drivers", {})
+    monkeypatch.setattr(interface, "_drivers", {})
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The installed libraries."""
     libraries: set[str] = set()
-    for module in (extras, registry):
+    for module in (extras, interface):
         monkeypatch.setattr(module, "is_installed", libraries.__contains__)
     return libraries
 
@@ -92,7 +92,7 @@ def test_asyncmy_s_error_names_the_drivers_with_a_synchronous_side() -> None:
 
 def test_finding_a_driver_imports_no_client_library() -> None:
     script = (
-        "import sys; from locus_mysql.drivers.registry import find_driver;"
+        "import sys; from locus_mysql.drivers.interface import find_driver;"
         "[find_driver(name) for name in ('mysql-connector', 'aiomysql', 'pymysql', 'asyncmy')];"
         # find_spec imports mysql.connector's parent, which is empty
         "print([m for m in ('mysql.connector', 'aiomysql', 'pymysql', 'asyncmy') if m in sys.modules])"

@@ -12,8 +12,7 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import Result
-from locus_mysql.drivers.registry import register_driver
+from locus_mysql.drivers.interface import Result, register_driver
 from locus_mysql.engine.execution import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 

@@ -17,12 +17,11 @@ from locus_mysql.dialect.server_roles import (
     WRITES,
 )
 from locus_mysql.dialect.variants import NO_TABLE_YET
-from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
-from locus_mysql.drivers.registry import register_driver
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, register_driver
 from locus_mysql.engine.bootstrap import VERSION
-from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
 from locus_mysql.engine.group_commit import BEGIN, COMMIT, ROLLBACK
+from locus_mysql.engine.logs import Counters, PoolState
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.errors import PrivilegeMissing, SchemaMismatch, SetupError, Unavailable
 

@@ -21,8 +21,8 @@ from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost
 from locus_mysql.engine import connection_slots
 from locus_mysql.engine.commands import Command, CommandGenerator, Execute
-from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.execution import Execution
+from locus_mysql.engine.logs import Counters, PoolState
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.operation import Batch
 from locus_mysql.engine.pool import Pool, abort_all

@@ -16,7 +16,7 @@ from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.engine import pool as pools
 from locus_mysql.engine.cluster.topology import LeadsToSecondary
 from locus_mysql.engine.commands import CommandGenerator
-from locus_mysql.engine.counters import Counters, PoolState
+from locus_mysql.engine.logs import Counters, PoolState
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
 from locus_mysql.errors import PoolTimeout
 

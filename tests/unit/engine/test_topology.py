@@ -50,13 +50,6 @@ def test_a_server_that_did_not_answer_comes_last_for_a_while_with_a_short_timeou
     assert topology.limits(CONFIG, A) is CONFIG
 
 
-def test_a_server_that_answers_again_is_trusted_again(topology: Topology) -> None:
-    topology.failed(A, SILENT)
-    topology.is_primary(A)
-    assert topology.order() == (A, B, C)
-    assert topology.limits(CONFIG, A) is CONFIG
-
-
 def test_a_short_time_out_of_the_user_stays(topology: Topology) -> None:
     brief = CONFIG.model_copy(update={"connect_timeout_s": 0.5})
     topology.failed(A, SILENT)

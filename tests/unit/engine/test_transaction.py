@@ -11,8 +11,8 @@ from locus_mysql import MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.borrowed import Borrowed
 from locus_mysql.drivers.interface import Result, ServerError
-from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.execution import SyncEngine
+from locus_mysql.engine.logs import Counters
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.engine.transaction import TransactionExecution
 from locus_mysql.errors import LocusMySQLError, TransactionLost, Unavailable, UnsupportedServer
@@ -46,6 +46,12 @@ class Scripted:
 
     def drop(self) -> None:
         self.dropped = True
+
+    def has_ended(self) -> bool:
+        return False
+
+    def can_commit(self) -> bool:
+        return True
 
     def _answer(self, text: str) -> Result:
         self.sent.append(text.split()[0])

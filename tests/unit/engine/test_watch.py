@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.engine.cluster import watch
-from locus_mysql.engine.cluster.watch import INSPECT_EVERY_S, SUSPICION_S, Watch
+from locus_mysql.engine.cluster import primary
+from locus_mysql.engine.cluster.primary import INSPECT_EVERY_S, SUSPICION_S, Watch
 from locus_mysql.engine.commands import CommandGenerator, Sleep, Wait
 from locus_mysql.engine.loops import run_blocking
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
@@ -103,8 +103,8 @@ def test_calls_are_inspected_also_after_a_failure(clock: Clock) -> None:
 async def test_a_silent_server_is_handled_repeatedly_once_at_a_time(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "SUSPICION_S", -1.0)
-    monkeypatch.setattr(watch, "INSPECT_EVERY_S", 0.001)
+    monkeypatch.setattr(primary, "SUSPICION_S", -1.0)
+    monkeypatch.setattr(primary, "INSPECT_EVERY_S", 0.001)
     running, most, seen = 0, 0, list[object]()
 
     async def pause() -> None:

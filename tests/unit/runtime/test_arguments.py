@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextvars import copy_context
 from typing import Any
 
 import pytest
 
-from locus_mysql.errors import InvalidInput
+from locus_mysql import SyncCheckpointStore
+from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.runtime.arguments import (
     METADATA_LIMIT_BYTES,
     check_checkpoint_id,
@@ -120,3 +122,10 @@ def test_pairs_are_lists_of_two() -> None:
     for bad in (None, 5, "ab", {"a": 1}, [1], ["ab"], [("a",)]):
         with pytest.raises(InvalidInput, match="writes must be"):
             check_pairs(bad, "writes")
+
+
+def test_a_scope_that_ends_in_another_context_says_what_to_do() -> None:
+    scope = SyncCheckpointStore("mysql://user@localhost/app").tenant_scope("acme")
+    copy_context().run(scope.__enter__)
+    with pytest.raises(ConfigError, match="Make a store for each request"):
+        scope.__exit__(None, None, None)

@@ -10,7 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from locus_mysql.runtime.generators import drive_awaited, drive_blocking
+from locus_mysql import CheckpointStore
+from locus_mysql.engine.operation import drive_awaited, drive_blocking
+from locus_mysql.errors import ConfigError
+from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLSaver
+from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.runtime.stores import awaited_method, blocking_method
 
 T = TypeVar("T")
@@ -77,3 +81,20 @@ def test_an_exception_of_a_step_is_raised_in_the_operation() -> None:
         return "no error"
 
     assert drive_blocking(operation(), lambda number: 1 // number) == "recovered"
+
+
+def test_the_advice_for_a_blocking_with_names_only_a_class_that_exists() -> None:
+    dsn = "mysql://user@localhost/app"
+    for store, advice in (
+        (CheckpointStore(dsn), "write `async with`, or use SyncCheckpointStore."),
+        (OpenAISession("s", dsn), "write `async with`."),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            store.__enter__()
+        assert str(raised.value) == f"{type(store).__name__} is asynchronous: {advice}"
+
+
+async def test_a_store_of_langgraph_is_shown_as_a_saver_is() -> None:
+    dsn = "mysql://user:secret@localhost/app"
+    saver, store = repr(MySQLSaver(dsn, driver="pymysql")), repr(AsyncMySQLStore(dsn, driver="pymysql"))
+    assert store == saver.replace("MySQLSaver", "AsyncMySQLStore")

@@ -11,12 +11,12 @@ import pytest
 
 from locus_mysql.cli import main as cli
 from locus_mysql.errors import InvalidInput
-from locus_mysql.transfer import jsonl
-from locus_mysql.transfer.jsonl import limited_lines
+from locus_mysql.transfer import files
+from locus_mysql.transfer.files import limited_lines
 
 
 def test_lines_come_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 5)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 5)
     assert list(limited_lines(io.BytesIO(b"four\n\nno\r\n1234\nlast"))) == [
         b"four\n",
         b"\n",
@@ -28,7 +28,7 @@ def test_lines_come_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_beyond_the_limit_is_named_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "MAX_LINE_BYTES", 5)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 5)
     lines = limited_lines(io.BytesIO(b"four\n12345\n"))
     assert next(lines) == b"four\n"
     with pytest.raises(InvalidInput, match=r"Line 2 is longer than 5 bytes"):

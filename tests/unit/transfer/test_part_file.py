@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from locus_mysql.errors import UsageError
-from locus_mysql.transfer.part_file import PartFile
+from locus_mysql.transfer.files import PartFile
 
 
 def test_a_file_is_readable_only_by_its_owner_even_if_it_existed_before(tmp_path: Path) -> None:

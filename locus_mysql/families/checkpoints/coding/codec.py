@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ....records.log_digests import Log
+from ....records.log_digests import HashedLog, Log
 from ....runtime.exact_json import encode_json
 
 
@@ -81,3 +81,39 @@ def encode(state: Mapping[str, Any]) -> EncodedState:
         logs.append(Log(name, cut, items.text, items.item_count))
         cut += len(b"[]")
     return EncodedState(b"[]".join(pieces), tuple(logs))
+
+
+_NO_LOG = HashedLog(Log("", 0, b"", 0))
+
+#: The logs of one state by name; empty logs are not distinguished.
+HashedLogs = Mapping[str, HashedLog]
+
+#: Approximate memory of a hashed log, without its text.
+_OVERHEAD_BYTES = 2_000
+
+
+def hash_logs(state: EncodedState, before: HashedLogs) -> HashedLogs:
+    """Compute the digests of a state's logs.
+
+    Args:
+        state: The state.
+        before: Those of a state that this one may continue; for speed only.
+    """
+    hashed = {}
+    for log in state.logs:
+        if not log.text:
+            hashed[log.name] = _NO_LOG
+            continue
+        earlier = before.get(log.name)
+        same = earlier is not None and earlier.log.text == log.text
+        hashed[log.name] = earlier if earlier is not None and same else HashedLog(log, earlier)
+    return hashed
+
+
+def size_bytes(logs: HashedLogs) -> int:
+    """Approximate memory of hashed logs."""
+    size = 0
+    for hashed in logs.values():
+        if hashed.log.text:
+            size += len(hashed.log.text) + _OVERHEAD_BYTES
+    return size

@@ -27,10 +27,8 @@ from ....errors import CorruptCheckpoint
 from ....records.framing import DamagedFrame, Frame
 from ....records.log_digests import EMPTY, Log, Mark
 from ....runtime.sealing import Sealing
-from .codec import EncodedState
-from .copies import Copy, copied, find_copies, inserted_pieces
-from .digests import HashedLogs
-from .payload import Change, Content, check_head, pack, unpack
+from .codec import EncodedState, HashedLogs
+from .payload import Change, Content, Copy, check_head, copied, find_copies, inserted_pieces, pack, unpack
 
 #: The sealed column. Rows are identified by their tokens, as the server assigns the seq.
 PAYLOAD = "payload"

@@ -17,14 +17,14 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from ....dialect.inspection import ThreadId
 from ....dialect.sql import Select
 from ....engine.operation import Operation, fetch
 from ....errors import CorruptCheckpoint
-from ....runtime.server_times import as_sql_time, aware
+from ....runtime.server_rows import as_sql_time, aware
+from ...inspection.item_records import ThreadId
 from ...inspection.records import Day, LargeThread, Statistics, ThreadRow
 from ..coding.payload import beginning_of, outline, whole_bytes
-from ..statements.dialect import CheckpointDialect
+from ..statements.tables import CheckpointDialect
 
 #: Approximate number of threads in a sample; and the smallest number, whatever number of rows they have.
 SAMPLE, LEAST_SAMPLE = 5_000, 500

@@ -21,7 +21,7 @@ from ....runtime.arguments import (
 )
 from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
-from ....runtime.server_times import aware
+from ....runtime.server_rows import aware
 from ...inspection.conversation import messages_of, path_of_messages
 from ...inspection.owners import OwnerChanges, OwnerThreads
 from ...inspection.records import (
@@ -47,23 +47,19 @@ from ...inspection.sources import (
 )
 from ...inspection.turns import changes_of, note_of
 from ..coding.payload import beginning_of, outline
-from ..metadata_pairs import holds, lookup_text
+from ..family import tables
 from ..preconditions import NO_CHECKPOINT
-from ..queries import hits_of
-from ..records import decode_state_text, metadata_of
-from ..state_rows import Named, assemble_rows
+from ..queries import hits_of, holds, lookup_text
+from ..records import Named, assemble_rows, decode_state_text, metadata_of
 from ..statements import inspection, queries, thread_pages
-from ..statements.dialect import checkpoint_dialect
 from ..statements.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow, Which
 from ..statements.queries import HitRow
-from ..statements.tables import Kind, ThreadKey
+from ..statements.tables import Kind, ThreadKey, checkpoint_dialect
 from ..statements.thread_pages import SteppedThread, ThreadRange
 from ..store import StoreOperations
-from ..tables import tables
-from . import thread_steps
-from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
+from . import lists
+from .lists import BEGINNING_BYTES, LARGEST_BYTES, ThreadFilters, ThreadSteps, partial_state, previews_of
 from .statistics import statistics_of
-from .thread_steps import ThreadFilters, ThreadSteps
 
 #: Bytes of a state's small fields that are read for a chart.
 HEAD_BYTES = 16_384
@@ -191,9 +187,9 @@ class CheckpointThreads(OwnerThreads):
         keys = lookup_text(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
         values: dict[str, Any] = {"tenant": self._tenant, "keys": keys, "limit": limit}
-        rows = yield from fetch(inspection.TAGGED(self.sql, candidates=thread_steps.CANDIDATES + 1, **values))
+        rows = yield from fetch(inspection.TAGGED(self.sql, candidates=lists.CANDIDATES + 1, **values))
         count = next(row.size_bytes for row in rows if row.thread_id is None)
-        if count > thread_steps.CANDIDATES:
+        if count > lists.CANDIDATES:
             step = thread_pages.walk(ThreadRange(), RECENT_THREADS)
             values |= {**step.values, "newest": RECENT_CHECKPOINTS}
             rows = yield from fetch(inspection.TAGGED_LATELY(self.sql, pieces=step.pieces, **values))
@@ -208,7 +204,7 @@ class CheckpointThreads(OwnerThreads):
         return Tagged(self.family, thread_id, _checkpoint_row(row, thread_id, sealing))
 
     def statistics(self) -> Operation[Statistics]:
-        """See `OwnerThreads.statistics`."""
+        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it."""
         return (yield from statistics_of(self.family, self.sql, self._tenant, self._rows_of))
 
     def _rows_of(self, thread_ids: Sequence[str]) -> Operation[list[ThreadRow]]:
@@ -255,15 +251,15 @@ class CheckpointChanges(OwnerChanges):
         self.has_history = operations.kind != "current"
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `OwnerChanges.delete`."""
+        """Delete a thread or one of its checkpoints; False if it does not exist."""
         return (yield from self._operations.delete(thread_id, checkpoint_id))
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.copy`."""
+        """Copy a whole thread; False if it does not exist."""
         return (yield from self._operations.copy_thread(source, target))
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.branch`."""
+        """Save a state of a thread as the first of a new one; False if it does not exist."""
         state = yield from self._operations.load(source, checkpoint_id)
         found = yield from self._operations.get_metadata(source, checkpoint_id)
         if state is None or found is None:

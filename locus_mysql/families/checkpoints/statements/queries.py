@@ -7,11 +7,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.server_roles import READ_ONLY
 from ....dialect.sql import SQL, Select
 from ....dialect.statement import Query
 from ....dialect.words import WordSearch
-from .dialect import SNIPPET_CHARACTERS, CheckpointDialect
+from .tables import SNIPPET_CHARACTERS, CheckpointDialect
 
 # Single threads and checkpoints
 
@@ -410,15 +409,3 @@ SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(S
  WHERE """
 DISK_USAGE = Select(f"{_DISK_USAGE}c.tenant = :tenant", UsageRow)
 DISK_USAGE_OF_THREAD = Select(f"{_DISK_USAGE}{{KEY.c}}", UsageRow)
-
-
-class HealthRow(NamedTuple):
-    """The state of the server."""
-
-    version: str
-    read_only: int
-    time: datetime
-
-
-#: The server's version, whether it is read-only, and its time.
-HEALTH = Select(f"SELECT VERSION(), {READ_ONLY}, UTC_TIMESTAMP(6)", HealthRow)

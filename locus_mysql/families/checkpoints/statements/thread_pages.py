@@ -9,9 +9,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ....dialect.sql import Select
-from ....dialect.statement import Query
-from ....dialect.template import like
-from .dialect import CheckpointDialect
+from ....dialect.statement import Query, like
+from .tables import CheckpointDialect
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
 # comparison of rows, which MySQL does not turn into a range.

@@ -23,10 +23,9 @@ from ...inspection.msgpack import (
     read_msgpack,
 )
 from ...inspection.records import CheckpointRow, PendingWrite, StateView, StoredList
-from ..chains import Inline, Stored
 from ..records import ChannelHistory, LoadedWrite
 from ..store import CODEC as SAVER
-from ..values import EncodedValue, divide
+from ..values import EncodedValue, Inline, Stored, divide
 
 #: Lists with at least this many items are read in part, if a part is enough.
 LONG = 1_000

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ....dialect.dialect import Dialect
-from ....dialect.sql import Select
+from ....dialect.sql import Dialect, Select
 from ....engine.operation import Batch, Operation, fetch
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.sealing import Sealing
@@ -23,10 +22,10 @@ from ...inspection.msgpack import Unreadable, finite, metadata_of, read_at, valu
 from ...inspection.records import PendingWrite, ThreadPreview
 from ...inspection.sources import Deferred
 from ...inspection.status import preview_of
-from ..chains import Inline, Link, Stored
 from ..decoding import decode_writes
-from ..keys import ns_key
 from ..payload import StoredThread, checkpoint_identity, part_identity, stored_thread, unpack, unseal
+from ..statements.tables import ns_key
+from ..values import Inline, Link, Stored
 from .graph_state import pending, to_json
 from .turns import MESSAGES
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
-from ....dialect.dialect import Dialect
-from ....dialect.inspection import ThreadId
-from ....dialect.sql import Select
+from ....dialect.sql import Dialect, Select
 from ....engine.operation import Batch, Operation, fetch
+from ...inspection.item_records import ThreadId
 from ...inspection.records import Day, LargeThread, Statistics, ThreadRow
 
 #: Approximate number of threads in the sample.

@@ -16,17 +16,17 @@ from typing import Any
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....dialect.inspection import ThreadMarker
-from ....dialect.template import like
+from ....dialect.statement import like
 from ....dialect.words import patterns_of
 from ....engine.operation import Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
-from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata, tenant_of
 from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
-from ....runtime.server_times import aware
+from ....runtime.server_rows import aware
 from ...inspection.conversation import messages_of
+from ...inspection.item_records import ThreadMarker
 from ...inspection.msgpack import metadata_of
 from ...inspection.owners import OwnerChanges, OwnerThreads
 from ...inspection.records import (
@@ -52,20 +52,16 @@ from ...inspection.sources import (
     time_text,
     to_cursor,
 )
-from .. import keys
-from ..base_cache import BaseCache
-from ..copying import copy_thread
-from ..keys import check_id
-from ..loading import Loading
-from ..operations import GraphOperations
+from ..family import tables
+from ..loading import BaseCache, Loading
+from ..operations import GraphOperations, copy_thread
 from ..payload import stored_thread
 from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..statements import inspection
 from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSummary
-from ..statements.tables import LAG_S, ThreadKey, conditions, graph_dialect
+from ..statements.tables import LAG_S, ThreadKey, check_id, checkpoint_key, conditions, graph_dialect, ns_key
 from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
-from ..tables import tables
 from ..values import EncodedValue
 from .graph_state import GraphState, stored_as_writes, view_of
 from .previews import read_previews
@@ -162,7 +158,7 @@ class GraphThreads(OwnerThreads):
     def _summaries(
         self, chosen: PageFilter, limit: int, condition: str, thread_id: str | None = None
     ) -> Operation[Sequence[ThreadSummary]]:
-        root_key, pieces = keys.ns_key(_ROOT), {"conditions": condition}
+        root_key, pieces = ns_key(_ROOT), {"conditions": condition}
         find = inspection.THREADS(
             self.sql, chosen, tenant=self._tenant, root_key=root_key, limit=limit, thread_id=thread_id, pieces=pieces
         )
@@ -201,8 +197,8 @@ class GraphThreads(OwnerThreads):
         until = None if at is None else time_text(at)
         pieces = {"conditions": conditions(inspection.CONDITIONS, {"until": until})}
         for ns in ROOTS:
-            key, ns_key = ThreadKey(self._tenant, thread_id), keys.ns_key(ns)
-            find = inspection.OUTLINES(self.sql, key, ns_key=ns_key, limit=limit, until=until, pieces=pieces)
+            key = ThreadKey(self._tenant, thread_id)
+            find = inspection.OUTLINES(self.sql, key, ns_key=ns_key(ns), limit=limit, until=until, pieces=pieces)
             rows = yield from fetch(find)
             if rows:
                 break
@@ -264,11 +260,11 @@ class GraphThreads(OwnerThreads):
         ][:limit]
 
     def statistics(self) -> Operation[Statistics]:
-        """See `OwnerThreads.statistics`."""
+        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it."""
         return (yield from statistics_of(self.family, self.sql, self._tenant, self.thread))
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
-        """See `OwnerThreads.markers`."""
+        """Return a query of those of these threads that exist, each with a value that every write changes."""
         return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=list(thread_ids))
 
     def _history(self, thread_id: str, limit: int, **chosen: Any) -> Operation[Sequence[HistoryRow]]:
@@ -305,9 +301,9 @@ class GraphThreads(OwnerThreads):
     def _read_in(
         self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
     ) -> Operation[GraphState | None]:
-        chosen: dict[str, Any] = {"newest_of": keys.ns_key(ns)}
+        chosen: dict[str, Any] = {"newest_of": ns_key(ns)}
         if checkpoint_id is not None:
-            chosen = {"checkpoint_key": keys.checkpoint_key(ns, checkpoint_id)}
+            chosen = {"checkpoint_key": checkpoint_key(ns, checkpoint_id)}
         rows = yield from self._history(thread_id, 1, until=until, **chosen)
         if not rows:
             return None
@@ -422,12 +418,12 @@ class GraphChanges(OwnerChanges):
 
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(tables(config.table_prefix), config)
-        self._tenant = config.tenant
+        self._tenant = tenant_of(config)
         self._operations = GraphOperations(config)
         self._removing = self._operations.removing
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """See `OwnerChanges.delete`."""
+        """Delete a thread or one of its checkpoints; False if it does not exist."""
         if checkpoint_id is None:
             return (yield from self._removing.delete_thread(self._tenant, thread_id))
         for ns in (namespace,) if namespace else ROOTS:
@@ -436,5 +432,5 @@ class GraphChanges(OwnerChanges):
         return False
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.copy`."""
+        """Copy a whole thread; False if it does not exist."""
         return (yield from copy_thread(self._operations, self._tenant, source, target))

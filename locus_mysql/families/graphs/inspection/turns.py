@@ -18,16 +18,15 @@ from typing import Any, NamedTuple
 from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint
 from ....records.log_digests import EMPTY, HashedLog, Log, Mark
-from ....runtime.server_times import aware
+from ....runtime.server_rows import aware
 from ...inspection.msgpack import Unreadable, array_header, item_ends, metadata_of, read_at
 from ...inspection.records import Turn
 from ...inspection.status import NEXT_NODE
 from ...inspection.turns import changes_of, hash_prefixes, note_of
-from ..chains import Inline, Stored
 from ..loading import Loading
 from ..payload import StoredThread, checkpoint_identity, unpack
 from ..statements.inspection import OutlineRow
-from ..values import Body, Divided, EncodedValue, divide
+from ..values import Body, Divided, EncodedValue, Inline, Stored, divide
 from .graph_state import fingerprint
 
 #: The channel that contains the conversation.

@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from ....dialect.inspection import ThreadMarker
 from ....dialect.sql import Select
+from ...inspection.item_records import ThreadMarker
 from .tables import conditions
 
 

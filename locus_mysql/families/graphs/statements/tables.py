@@ -1,14 +1,68 @@
-"""The tables of graphs, and the pieces of SQL that their statements share: `graph_dialect`."""
+"""The tables of graphs, the pieces of SQL that their statements share, and the keys of names of any length."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ....dialect.dialect import Dialect
 from ....dialect.schema import Schema, Table
+from ....dialect.sql import Dialect
+from ....errors import InvalidInput
 from ....records import ledger
+from ....runtime.arguments import check_text
+
+#: Ids of checkpoints and tasks, in characters. Namespaces may be of any length.
+ID_LIMIT = 512
+
+_KEY_BYTES = 16
+
+
+def check_id(value: object, what: str) -> str:
+    """Check an id: text of 1 to 512 characters."""
+    text = check_text(value, what)
+    if not 1 <= len(text) <= ID_LIMIT:
+        raise InvalidInput(f"{what} has {len(text)} characters; it must have 1 to {ID_LIMIT}.")
+    return text
+
+
+def ns_key(ns: str) -> bytes:
+    """The key of a namespace."""
+    return _digest(_encoded(ns))
+
+
+def checkpoint_key(ns: str, checkpoint_id: str) -> bytes:
+    """The key of a checkpoint. The length comes first, so that different pairs of texts have different bytes."""
+    space = _encoded(ns)
+    return _digest(b"%d:%b%b" % (len(space), space, _encoded(checkpoint_id)))
+
+
+def task_key(task_id: str) -> bytes:
+    """The key of a task."""
+    return _digest(_encoded(task_id))
+
+
+def run_key(run_id: str) -> bytes:
+    """The key of a run."""
+    return _digest(_encoded(run_id))
+
+
+def _encoded(name: str) -> bytes:
+    """Encode a name.
+
+    Raises:
+        InvalidInput: It contains a lone surrogate.
+    """
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        return check_text(name, f"The id or namespace {name!r:.60}").encode()
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text, usedforsecurity=False).digest()[:_KEY_BYTES]
+
 
 #: The family in the comments of its tables.
 FAMILY = "graphs"

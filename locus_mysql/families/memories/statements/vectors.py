@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from ....dialect import Query, Statement
 from ....dialect.sql import SQL, Select
-from ....dialect.template import fill
-from .dialect import (
+from ....dialect.statement import fill
+from .filters import ItemFilter
+from .tables import (
     CountRow,
     ItemKey,
     ItemKeyRow,
@@ -21,7 +22,6 @@ from .dialect import (
     path_at,
     portions,
 )
-from .filters import ItemFilter
 
 #: Removes embeddings. A row without content stays for an hour, by which caches detect the removal.
 REMOVE = SQL("""

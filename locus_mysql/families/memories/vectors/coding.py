@@ -1,4 +1,4 @@
-"""The encodings of embeddings: in full, and as a bit per dimension (signs); and NumPy, if it is installed."""
+"""Embeddings encoded in full and as a bit per dimension (signs), and their scores; NumPy, if it is installed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import hashlib
 import math
 import sys
 from array import array
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import tee
+from operator import add, mul, sub
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ....engine.logs import CALLS
 from ....errors import InvalidInput
@@ -139,3 +141,138 @@ def warn_if_numpy_is_missing() -> None:
             "NumPy is not installed: searches by meaning give the same results, but more slowly. Run %s.",
             install_command("vectors"),
         )
+
+
+#: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance),
+#: from 0 to 1. A higher score is always nearer.
+Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
+METRICS: tuple[Metric, ...] = ("cosine", "dot", "euclidean")
+
+
+class QueryVector:
+    """The embedding of a query, with which others are compared.
+
+    A score depends on the two embeddings only, to the last bit: it is the same with and without NumPy, on every
+    processor, and whatever else is compared in the same call. So equal embeddings have equal scores.
+
+    Args:
+        values: 32-bit floats.
+        metric: How embeddings are compared.
+    """
+
+    def __init__(self, values: array[float], metric: Metric) -> None:
+        self.values = values
+        self.metric = metric
+        if np is not None:
+            self._wide = np.array(values, dtype=np.float64)
+            self._square = float(sum_columns_in_halves(self._wide * self._wide))
+        else:
+            self._square = sum_in_halves(map(mul, values, values))
+        self.norm = math.sqrt(self._square)
+
+    @property
+    def unit(self) -> Any:
+        """The embedding scaled to length 1, as 32-bit floats. Requires NumPy."""
+        return (self._wide / (self.norm or 1.0)).astype(np.float32)
+
+    def scores(self, embeddings: Sequence[bytes]) -> list[float]:
+        """Return the scores of embeddings; NaN for one that is damaged, or that has no cosine, as it is all zeros.
+
+        The cosine is the inner product divided by the root of the product of both squares: exactly 1 for the query
+        itself.
+        """
+        if not embeddings:
+            return []
+        if np is not None:
+            return self.scores_of_rows(np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(embeddings), -1))
+        return self.scores_of_floats([decode_vector(raw) for raw in embeddings])
+
+    def scores_of_floats(self, decoded: Sequence[array[float]]) -> list[float]:
+        """Return the scores of embeddings, without NumPy."""
+        squares: list[float] = []
+        if self.metric == "euclidean":
+            gaps = [map(sub, values, self.values) for values in decoded]
+            sums = [sum_in_halves(map(mul, *tee(gap))) for gap in gaps]
+        else:
+            sums = [sum_in_halves(map(mul, values, self.values)) for values in decoded]
+            if self.metric == "cosine":
+                squares = [sum_in_halves(map(mul, values, values)) for values in decoded]
+        return self._scored(sums, squares)
+
+    def scores_of_rows(self, matrix: Any) -> list[float]:
+        """Return the scores of the rows of a matrix of 32-bit floats. Requires NumPy."""
+        count, own = len(matrix), self._wide[:, np.newaxis]
+        wide = matrix.T.astype(np.float64, order="C")
+        columns = np.empty((len(wide), 2 * count if self.metric == "cosine" else count))
+        with np.errstate(invalid="ignore"):  # damaged embeddings may contain infinities
+            if self.metric == "euclidean":
+                np.subtract(wide, own, out=columns)
+                np.multiply(columns, columns, out=columns)
+            else:
+                np.multiply(wide, own, out=columns[:, :count])
+                if self.metric == "cosine":
+                    np.multiply(wide, wide, out=columns[:, count:])
+            sums = sum_columns_in_halves(columns).tolist()
+        return self._scored(sums[:count], sums[count:])
+
+    def _scored(self, sums: list[float], squares: list[float]) -> list[float]:
+        """Return the scores for inner products, or for squares of distances.
+
+        Args:
+            sums: The products, or squares of distances.
+            squares: The squares of the lengths, for the cosine.
+        """
+        scores = [math.nan] * len(sums)
+        for index, total in enumerate(sums):
+            if not math.isfinite(total):
+                continue
+            if self.metric == "cosine":
+                length = math.sqrt(self._square * squares[index])
+                scores[index] = max(-1.0, min(1.0, total / length)) if length else math.nan
+            else:
+                scores[index] = total if self.metric == "dot" else 1 / (1 + math.sqrt(total))
+        return scores
+
+    def bounds(self, products: Any, slack: Any, norms: Any) -> Any:
+        """Return upper bounds of scores.
+
+        Args:
+            products: Approximate inner products with the query. Numbers or NumPy arrays, like the other arguments.
+            slack: The largest errors of the products.
+            norms: The lengths of the embeddings.
+        """
+        above = products + slack
+        if self.metric == "dot":
+            return above
+        if self.metric == "cosine":
+            if np is None:
+                return above / (self.norm * norms) if norms else math.nan
+            with np.errstate(invalid="ignore", divide="ignore"):  # embeddings of zeros have no cosine
+                return above / (self.norm * norms)
+        squares = self.norm**2 + norms * norms
+        gap = squares - 2 * above - 1e-9 * squares
+        root = np.sqrt(np.maximum(gap, 0.0)) if np is not None else math.sqrt(max(gap, 0.0))
+        return 1 / (1 + root)
+
+
+def sum_in_halves(terms: Iterable[float]) -> float:
+    """Return the sum of 64-bit floats: the same to the last bit with and without NumPy, on every processor.
+
+    The order in which NumPy adds depends on the shape of the array, and that of a BLAS product also on the number of
+    rows. So terms are added in one fixed order: the second half of them to the first, until one is left. Each addition
+    is one of IEEE 754, and the error is that of pairwise summation, at most a dozen roundings.
+    """
+    several = list(terms)
+    while (width := len(several)) > 1:
+        half = width // 2
+        several = [*map(add, several, several[width - half :]), *several[half : width - half]]
+    return several[0] if several else 0.0
+
+
+def sum_columns_in_halves(terms: Any) -> Any:
+    """Return the sums of a NumPy matrix's columns in the same order. The matrix is overwritten; best contiguous."""
+    while (width := len(terms)) > 1:
+        half = width // 2
+        terms[:half] += terms[width - half :]
+        terms = terms[: width - half]
+    return terms[0]

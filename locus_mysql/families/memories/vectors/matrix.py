@@ -8,8 +8,7 @@ from operator import mul
 from typing import Any, Generic, TypeVar
 
 from ....errors import ConfigError
-from .coding import decode_vector, np
-from .scoring import QueryVector
+from .coding import QueryVector, decode_vector, np
 
 #: The key of an embedding. Equal scores are ordered by it.
 K = TypeVar("K", bound=Any)

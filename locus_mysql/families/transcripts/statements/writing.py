@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....dialect import Statement
-from ....dialect.dialect import Dialect
-from ....dialect.sql import SQL
+from ....dialect.sql import SQL, Dialect
 from ....records.ledger import record_outcome
 from .tables import RowKey
 

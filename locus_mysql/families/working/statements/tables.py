@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from ....dialect.dialect import Dialect
 from ....dialect.schema import Schema, Table
+from ....dialect.sql import Dialect
 from ....records import ledger
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.

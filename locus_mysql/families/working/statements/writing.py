@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ....dialect import Statement
-from ....dialect.dialect import Dialect
-from ....dialect.sql import NO_PIECES, SQL
+from ....dialect.sql import NO_PIECES, SQL, Dialect
 from ..content import DELETED_KNOWN_US
 from .tables import SessionKey
 

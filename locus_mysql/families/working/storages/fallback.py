@@ -12,14 +12,13 @@ from typing import Any, Literal, TypeVar
 from ....background_loop import in_thread
 from ....engine.at_fork import reset_at_fork
 from ....engine.logs import WORKING, loggable
+from ....engine.operation import drive_awaited, drive_blocking
 from ....errors import ConfigError, LocusMySQLError
-from ....runtime.generators import drive_awaited, drive_blocking
 from ..calls import Address
 from .breaker import Breaker
 from .failover import Failover
-from .fair_lock import FairLock
 from .in_memory import InMemoryStorage
-from .interface import MayDegrade, OutageStatus, Storage, TwoSided
+from .interface import FairLock, MayDegrade, OutageStatus, Storage, TwoSided
 from .mirror import Mirror
 from .replaying import Settings, Step
 

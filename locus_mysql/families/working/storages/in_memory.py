@@ -54,25 +54,25 @@ class InMemoryStorage:
         self._lock = threading.Lock()
 
     def execute_blocking(self, call: calls.Call) -> calls.Reply:
-        """See `Storage`."""
+        """Carry out a call: all its commands or none."""
         with self._lock:
             return self._execute(call, self._clock())
 
     async def execute(self, call: calls.Call) -> calls.Reply:
-        """See `Storage`."""
+        """Carry out a call: all its commands or none."""
         return self.execute_blocking(call)
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
-        """See `Storage`."""
+        """Remove expired sessions, each whole; returns their number."""
         with self._lock:
             return self._sweep(limit, self._clock())
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """See `Storage`."""
+        """Remove expired sessions, each whole; returns their number."""
         return self.sweep_blocking(limit)
 
     def forget_tenant_blocking(self, tenant: str) -> int:
-        """See `Storage`."""
+        """Remove all sessions of a tenant with all their content; returns their number."""
         with self._lock:
             gone = [address for address in self._sessions if address.tenant == tenant]
             alive = sum(not self._sessions[address].expired(self._clock()) for address in gone)
@@ -83,7 +83,7 @@ class InMemoryStorage:
             return alive
 
     async def forget_tenant(self, tenant: str) -> int:
-        """See `Storage`."""
+        """Remove all sessions of a tenant with all their content; returns their number."""
         return self.forget_tenant_blocking(tenant)
 
     def close(self) -> None:

@@ -12,28 +12,25 @@ from typing import Any, TypeVar, Unpack, cast
 from ....config import ENVIRONMENT, Keywords, MySQLConfig
 from ....dialect.sql import Select
 from ....dialect.statement import Param, Query, Statement
-from ....drivers.registry import find_driver
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results
+from ....drivers.interface import find_driver
+from ....engine.operation import Batch, Duplicate, Operation, Outdated, Pause, Results, named
 from ....errors import ConfigError, CorruptCheckpoint
 from ....records import ledger
 from ....records.leases import Turns
 from ....records.maintenance import Maintenance
 from ....records.tables import Row
 from ....runtime.database import Database, Where, share
-from ....runtime.generators import named
 from ....runtime.sealing import Sealing
 from ....runtime.stores import AsyncStore, SyncStore
 from .. import calls
 from ..content import NOTE, TASK, VARIABLE, Changes, Entry, Head, Session, StoredCheckpoint
+from ..family import Seals, tables
 from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
 from ..statements.writing import NewCheckpoint, Outcome, Use, in_portions, sql_time
-from ..stored import Seals
-from ..tables import tables
-from .fair_lock import SessionLocks
-from .interface import TwoSided
+from .interface import SessionLocks, TwoSided
 from .optimistic import (
     EXPIRING,
     NAMES,
@@ -99,11 +96,11 @@ class WorkingOperations(OptimisticOperations):
         return (yield from self._owners.forget(tenant)).owners
 
     def pause(self, seconds: float) -> Operation[None]:
-        """See `OptimisticOperations`."""
+        """Wait."""
         yield Pause(seconds=seconds)
 
     def find(self, call: calls.Call) -> Operation[list[int] | None]:
-        """See `OptimisticOperations`."""
+        """Return the recorded outcomes of a call's commands; None if it was not carried out."""
         tenant, sealing = call.address.tenant, self.sealing.of(*call.address)
         tokens = [token_of(call, index) for index in range(len(call.commands) + call.stamped)]
         queries = [ledger.FIND(self.sql, tenant=tenant, token=token) for token in tokens]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import calls
-from .fair_lock import FairLock
+from .interface import FairLock
 from .mirror import now_us
 
 #: A part of the queue takes no further writes once it has this many, or this many bytes. Each part is sent as one call.

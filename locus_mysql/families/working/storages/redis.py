@@ -14,11 +14,10 @@ from weakref import WeakKeyDictionary
 
 from ....drivers.wire.sockets import abort_transport
 from ....engine.at_fork import reset_at_fork
+from ....engine.operation import drive_awaited, drive_blocking
 from ....errors import ConfigError, DriverMissing, PoolTimeout
 from ....extras import install_command
-from ....runtime.generators import drive_awaited, drive_blocking
-from .fair_lock import FairLock, SessionLocks
-from .interface import TwoSided
+from .interface import FairLock, SessionLocks, TwoSided
 from .redis_operations import RedisOperations, Scan, Sleep, Step, failure
 
 T = TypeVar("T")

@@ -131,16 +131,16 @@ class RedisOperations(OptimisticOperations):
         return answer
 
     def pause(self, seconds: float) -> Generator[Any, Any, None]:
-        """See `OptimisticOperations`."""
+        """Wait."""
         yield Sleep(seconds)
 
     def find(self, call: calls.Call) -> Generator[Any, Any, list[int] | None]:
-        """See `OptimisticOperations`."""
+        """Return the recorded outcomes of a call's commands; None if it was not carried out."""
         _, (found,) = yield from self._read(call.address, [("GET", f":token:{call.token.hex()}")])
         return None if found is None else json.loads(found)
 
     def load(self, address: calls.Address, need: Need, *, fills: bool, renews: bool) -> Generator[Any, Any, Loaded]:
-        """See `OptimisticOperations`."""
+        """Read a session."""
         session = Session(address.session_id, Head(), whole=need.whole)
         commands, takers = zip(*_reads(session, need, fills=fills), strict=True)
         renewal: list[Command] = [("RENEW", "")] if renews else []
@@ -150,7 +150,7 @@ class RedisOperations(OptimisticOperations):
         return Loaded(session if session.head.stamp else None, now_us)
 
     def commit(self, session: Session | None, work: Work) -> Generator[Any, Any, Commit]:
-        """See `OptimisticOperations`."""
+        """Write the changes of a call, all or none, if the session still is as it was read."""
         head = work.head
         commands: list[Command]
         if work.ended:

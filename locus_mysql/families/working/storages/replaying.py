@@ -14,7 +14,7 @@ from ....engine.logs import WORKING, loggable
 from ....errors import CapacityExceeded, LocusMySQLError, ReadOnlyServer, Unavailable, UsageError
 from .. import calls
 from .breaker import Admission, Breaker
-from .fair_lock import FairLock
+from .interface import FairLock
 from .mirror import Mirror, now_us
 from .queued import Part, Queued, SessionState, reason, single
 

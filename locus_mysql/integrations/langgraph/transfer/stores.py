@@ -13,14 +13,13 @@ from langgraph.store.base import BaseStore, InvalidNamespaceError, SearchItem
 
 from ....config import MySQLConfig
 from ....errors import InvalidInput
-from ....families.memories.arguments import encode_value
+from ....families.memories.arguments import encode_value, encoded_key, path_of
 from ....families.memories.family import MEMORIES
-from ....families.memories.namespaces import encoded_key, path_of
 from ....families.memories.tables import tables_of, words_of
 from ....records.moving import OwnerRecord, Page, Record
 from ....records.transfer import RowPage, RowTarget
 from ....runtime.database import Database
-from ....runtime.server_times import as_sql_time
+from ....runtime.server_rows import as_sql_time
 from ....transfer.engine import Advance, TransferReport, UnitSource, transfer
 
 #: A limit above the number of namespaces, or of items of a namespace, in any store. Stores page by offsets, in an order

@@ -29,7 +29,7 @@ from ....engine.operation import Batch, Operation, fetch
 from ....engine.retry import Backoff
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
-from ....runtime.server_times import aware
+from ....runtime.server_rows import aware
 from ....transfer.engine import Notify
 from .checkpointers import time_of, why_unreadable
 from .sources import AgentCheckpoint, CopySource, ListedCheckpoint, UnreadableCheckpoint

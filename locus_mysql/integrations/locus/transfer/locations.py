@@ -12,8 +12,7 @@ from locus.memory.backends.adapters import StorageBackendAdapter
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
-from ....config import MySQLConfig
-from ....dsn import hide, secrets_in
+from ....config import MySQLConfig, hide, secrets_in
 from ....errors import SetupError, UsageError
 from ....runtime.arguments import from_environment
 from ....runtime.database import Database

@@ -18,19 +18,19 @@ from ....config import MySQLConfig
 from ....engine.bootstrap import has_tables
 from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, LocusMySQLError, SetupError, Unavailable, UsageError
+from ....families.checkpoints.coding.codec import HashedLogs, hash_logs
 from ....families.checkpoints.coding.delta import Lineage, encode_delta, extend
-from ....families.checkpoints.coding.digests import HashedLogs, hash_logs
-from ....families.checkpoints.tables import tables
-from ....families.working.globs import matcher
+from ....families.checkpoints.family import tables
 from ....records.moving import Moving, OwnerRecord, PartRecord
 from ....records.owner_writer import OwnerWriter
 from ....records.tables import Row
 from ....runtime.arguments import check_checkpoint_id, encode_metadata
-from ....runtime.counting import counted
 from ....runtime.database import Database
+from ....runtime.matching import matcher
 from ....runtime.sealing import fetching_keys
-from ....runtime.server_times import as_sql_time
+from ....runtime.server_rows import as_sql_time
 from ....transfer.engine import TransferReport, UnitSource, UnitTarget
+from ....wording import counted
 from ..agent_states import is_provisional
 from ..operations import LocusOperations
 from .checkpointers import ALL, time_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
 import pymysql
@@ -16,14 +17,10 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 
-from ....either_side import AnyStore
 from ....thoroughness import FULL
-from ...conftest import MakeConfig
+from ...conftest import SIDES, Opening, side_name
 from ...connecting import connect
 from ...soundness import assert_all_sound
-
-#: One asynchronous and one synchronous driver, for tests in which the driver hardly matters.
-SIDES = (("mysql-connector", True), ("pymysql", False))
 
 #: Every driver and side.
 ALL_SIDES = (
@@ -40,32 +37,22 @@ ALL_SIDES = (
 EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
 
 
+__all__ = ["ALL_SIDES", "EACH_WAY", "SIDES", "Make", "RunSQL", "side_name"]
+
 Make: TypeAlias = Callable[..., Any]
 RunSQL: TypeAlias = Callable[..., Any]
 
 
-def side_name(side: tuple[str, bool]) -> str:
-    return f"{side[0]}-{'async' if side[1] else 'sync'}"
-
-
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
-    return request.param
+@pytest.fixture
+def make_store(opening: Opening, side: tuple[str, bool]) -> Make:
+    """Return ``make_store(**options)``: another store on the test's schema, like that of another process."""
+    return partial(opening, side_name(side), (CheckpointStore, SyncCheckpointStore))
 
 
 @pytest.fixture
-async def make_store(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """Yield ``make_store(**options)``: another store on the test's schema, like that of another process."""
-    async for make in _maker(make_config, side, CheckpointStore, SyncCheckpointStore):
-        yield make
-
-
-@pytest.fixture
-async def make_backend(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """Yield ``make_backend(**options)``: a backend on the test's schema."""
-    async for make in _maker(make_config, side, MySQLBackend, SyncMySQLBackend):
-        yield make
+def make_backend(opening: Opening, side: tuple[str, bool]) -> Make:
+    """Return ``make_backend(**options)``: a backend on the test's schema."""
+    return partial(opening, side_name(side), (MySQLBackend, SyncMySQLBackend))
 
 
 @pytest.fixture
@@ -76,19 +63,6 @@ def store(make_store: Make) -> Any:
 @pytest.fixture
 def backend(make_backend: Make) -> Any:
     return make_backend()
-
-
-async def _maker(make_config: MakeConfig, side: tuple[str, bool], awaited: type, blocking: type) -> AsyncIterator[Make]:
-    made: list[AnyStore] = []
-
-    def make(**options: Any) -> AnyStore:
-        config: MySQLConfig = make_config(driver=side[0], **options)
-        made.append(AnyStore((awaited if side[1] else blocking)(config)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        await one.close()
 
 
 @pytest.fixture

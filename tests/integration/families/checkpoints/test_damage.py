@@ -10,9 +10,8 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.queries import HISTORY
-from locus_mysql.families.checkpoints.statements.tables import ThreadKey
+from locus_mysql.families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
 
 from ...rows_read import RowsRead
 from .conftest import Make, RunSQL
@@ -212,28 +211,6 @@ class TestHistory:
 
 @pytest.mark.kept_tables  # a new schema: full-text indexes keep the words of deleted rows
 class TestScores:
-    async def test_other_tenants_have_no_part_in_them(self, make_store: Make) -> None:
-        mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
-        for number, text in enumerate(("wombat plan", "plan of the week", "plan", "burrow", "a wombat, a wombat")):
-            await mine.save(f"t{number}", {"messages": [text]})
-        queries = ("wombat", "plan wombat", "wombat plan burrow", '"wombat plan" week', "plan-wombat, week!", "nothing")
-        before = [await mine.search(query) for query in queries]
-        assert [hit["thread_id"] for hit in before[1]] == ["t0", "t4", "t2", "t1"]
-        for number in range(60):
-            await theirs.save(f"t{number}", {"messages": ["wombat " * 9 + ("plan burrow" if number % 2 else "week")]})
-        assert [await mine.search(query) for query in queries] == before
-        assert [len(hits) for hits in before] == [2, 4, 5, 2, 4, 0]
-
-    async def test_more_words_and_those_rarer_among_the_hits_count_more(self, make_store: Make) -> None:
-        store = make_store()
-        texts = {"both": "invoice overdue", "rare": "overdue", **{f"common{number}": "invoice" for number in range(5)}}
-        for thread_id, text in texts.items():
-            await store.save(thread_id, {"messages": [text]})
-        hits = await store.search("Invoice overdue OVERDUE")
-        assert [hit["thread_id"] for hit in hits][:3] == ["both", "rare", "common4"]
-        assert hits[0]["score"] == pytest.approx(hits[1]["score"] + hits[2]["score"])
-        assert [hit["thread_id"] for hit in await store.search("invoice overdue", 2)] == ["both", "rare"]
-
     async def test_a_query_of_very_many_words_is_answered(self, make_store: Make) -> None:
         store = make_store()
         await store.save("t", {"messages": ["apple"]})

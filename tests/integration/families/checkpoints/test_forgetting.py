@@ -53,22 +53,14 @@ async def test_a_deleted_state_is_not_kept_in_memory(store: Any, how: str) -> No
 
 
 @pytest.mark.parametrize(("driver", "awaited"), SIDES)
-@pytest.mark.parametrize("how", ["thread", "tenant", "purge"])
-async def test_messages_of_a_deleted_thread_are_not_kept_in_memory(
-    make_config: MakeConfig, how: str, driver: str, awaited: bool
-) -> None:
+async def test_purged_messages_are_not_kept_in_memory(make_config: MakeConfig, driver: str, awaited: bool) -> None:
     kind = MySQLCheckpointer if awaited else SyncMySQLCheckpointer
     checkpointer: Any = AnyStore(kind(make_config(driver=driver), stamp_messages=True))
     held = checkpointer.store._operations
     old = Message(role="user", content=SECRET, metadata={"locus_at": "2001-01-01T00:00:00+00:00"})
     await checkpointer.save(AgentState(messages=(old, Message.user("now"))), "t")
     assert in_memory(held, SECRET)
-    if how == "thread":
-        await checkpointer.delete("t")
-    elif how == "tenant":
-        await checkpointer.forget_tenant()
-    else:
-        await checkpointer.purge_messages(timedelta(days=1), thread_id="t")
+    await checkpointer.purge_messages(timedelta(days=1), thread_id="t")
     assert not in_memory(held, SECRET)
     await checkpointer.close()
 

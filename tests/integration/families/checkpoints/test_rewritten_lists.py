@@ -14,7 +14,7 @@ from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.delta import PAYLOAD
 from locus_mysql.runtime.sealing import Sealing
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from ...proxy import WireProxy
 from .conftest import EACH_WAY, Make, RunSQL, side_name

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ....thoroughness import FULL
 from ...conftest import ONE_OF_EACH, AnyStore
 from ...lost_tail import Moment, Tables
 from .conftest import OpenSaver
@@ -37,7 +38,7 @@ async def loaded(saver: AnyStore, name: str | None = None) -> list[str] | None:
 
 
 @one_of_each
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(6 if FULL else 2))
 async def test_after_lost_commits_every_remaining_checkpoint_loads_exactly(
     open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str, seed: int
 ) -> None:

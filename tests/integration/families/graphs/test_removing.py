@@ -89,26 +89,6 @@ async def test_a_save_removes_what_is_beyond_the_number_to_keep(
     assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_graph_checkpoints") == ((6,),)
 
 
-@each_way
-async def test_a_thread_is_deleted_with_all_in_it(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    await put_turns(saver, 3)
-    await put_turns(saver, 3, "kept")
-    await saver.put_writes(thread_id="thread", checkpoint_id="c3", task_id="t", writes=[("x", 1)])
-    assert await other.delete_thread("thread")
-    assert not await other.delete_thread("thread")
-    assert await saver.get(thread_id="thread") is None
-    for table in ("graph_checkpoints", "graph_parts", "graph_writes", "graph_threads"):
-        ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_{table} WHERE thread_id = 'thread'")
-        assert rows == 0, table
-    await put_turns(saver, 5)
-    for reader in (saver, other):
-        assert (await reader.get(thread_id="thread"))["checkpoint"] == state_of(5)
-    assert (await other.get(thread_id="kept"))["checkpoint"] == state_of(3)
-
-
 @one_of_each
 async def test_checkpoints_recreated_by_another_process_are_never_mixed_with_earlier_ones(
     open_saver: OpenSaver, side: str

@@ -16,7 +16,7 @@ from locus_mysql import MySQLConfig, SyncMySQLCheckpointSaver
 from locus_mysql.cli.main import main
 from locus_mysql.integrations.langgraph import MySQLSaver
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 
 RunSql = Callable[..., tuple[Any, ...]]

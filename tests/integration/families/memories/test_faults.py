@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from locus_mysql import MemoryStore, SyncMemoryStore
 from locus_mysql.errors import VersionConflict
 from locus_mysql.families.memories.puts import Put
 
-from ...conftest import MakeConfig
 from ...proxy import WireProxy
-from .conftest import AnyMemories, Make
+from .conftest import Make
 
 pytestmark = pytest.mark.kept_tables("memories")
 
@@ -22,13 +19,11 @@ ADA = ("users", "ada")
 
 
 @pytest.fixture
-async def far(make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AsyncIterator[Any]:
-    """Yield a store whose server is behind the proxy, with existing tables and an open connection."""
-    config = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    store = AnyMemories((MemoryStore if side[1] else SyncMemoryStore)(config, dims=2))
+async def far(make_memories: Make, proxy: WireProxy) -> Any:
+    """Return a store whose server is behind the proxy, with existing tables and an open connection."""
+    store = make_memories(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", dims=2)
     await store.put(ADA, "first", 0)
-    yield store
-    await store.close()
+    return store
 
 
 async def test_one_call_is_one_round_trip(far: Any, proxy: WireProxy) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,45 +10,15 @@ import pytest
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.puts import Put
 
+from ...lost_tail import RunSQL, Tables
 from .conftest import EACH_WAY, Make, side_name
 
-ROLES = ("scopes", "items", "vectors", "signs", "ledger")
 DIMS = 8
 rng = random.Random(11)
 
 
 def vector() -> list[float]:
     return [rng.gauss(0, 1) for _ in range(DIMS)]
-
-
-class Kept:
-    """The rows of all tables at one moment.
-
-    Args:
-        sql: Runs a statement.
-    """
-
-    def __init__(self, sql: Callable[..., Any]) -> None:
-        self.sql = sql
-        for role in ROLES:
-            sql(f"CREATE TABLE kept_{role} LIKE locus_memory_{role}")
-            self.copy(f"locus_memory_{role}", f"kept_{role}")
-
-    def copy(self, source: str, target: str) -> None:
-        """Copy all columns but generated ones."""
-        columns = self.sql(
-            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
-            " AND GENERATION_EXPRESSION = ''",
-            source,
-        )
-        names = ", ".join(f"`{name}`" for (name,) in columns)
-        self.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}")
-
-    def back(self) -> None:
-        """Discard all later writes."""
-        for role in ROLES:
-            self.sql(f"DELETE FROM locus_memory_{role}")
-            self.copy(f"kept_{role}", f"locus_memory_{role}")
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +42,7 @@ async def agree(store: Any, make: Make, prefix: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("writes", [0, 1, 2, 3, 5])
 @pytest.mark.kept_tables
 async def test_lost_items_are_not_found(
-    make_memories: Make, sql: Callable[..., Any], namespaces: int, writes: int
+    make_memories: Make, sql: RunSQL, run_sql: RunSQL, database: str, namespaces: int, writes: int
 ) -> None:
     """Writes after the loss get the same stamps again, as the clock is behind the lost stamps."""
     spaces = [("docs", str(number)) for number in range(namespaces)]
@@ -82,12 +51,13 @@ async def test_lost_items_are_not_found(
     sql(f"UPDATE locus_memory_scopes SET stamp = {2**60}, purged = {2**60 - 1}")
     for _ in range(3):
         await reader.search(("docs",), embedding=vector(), limit=3)
-    kept = Kept(sql)
+    tables = Tables(run_sql, database)
+    kept = tables.note()
     await writer.put(spaces[0], "00", 0, embedding=vector())
     await writer.delete(spaces[0], f"{namespaces:02}" if namespaces < 30 else "01")
     await writer.put(spaces[-1], "lost", 0, embedding=vector())
     await agree(reader, make_memories, ("docs",))
-    kept.back()
+    tables.put_back(kept)
     for number in range(writes):
         key = ("other", f"{namespaces:02}", "another")[number % 3]
         await writer.put(spaces[-number % namespaces], key, number, embedding=vector())
@@ -97,7 +67,7 @@ async def test_lost_items_are_not_found(
 
 
 @pytest.mark.kept_tables
-async def test_a_write_after_a_long_while_is_caught_up_with(make_memories: Make, sql: Callable[..., Any]) -> None:
+async def test_a_write_after_a_long_while_is_caught_up_with(make_memories: Make, sql: RunSQL) -> None:
     """Tokens are removed from the ledger. After one write, the cache catches up, as that write names the one before
     it; after several writes, the cache is reloaded."""
     writer, reader = make_memories(dims=DIMS), make_memories(dims=DIMS)

@@ -7,18 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.cli import main as cli
 from locus_mysql.dialect.sql import SQL
 from locus_mysql.families.memories import maintenance, writing
 from locus_mysql.families.memories.family import MEMORIES
-from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
 from locus_mysql.records import ledger
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .conftest import Make
 
@@ -101,35 +99,6 @@ async def test_a_cache_is_right_after_a_vacuum(
     found = await reader.search(embedding=[0, 0, 1])
     assert [hit.item.key for hit in found[:1]] == ["k0"]
     assert {hit.item.key for hit in found} == {"k0", "k2", "k3", "k4"}
-
-
-class Scope(BaseModel):
-    team: int
-
-
-def test_the_commands_report_memus_records(
-    make_config: MakeConfig, run_sql: Callable[..., Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    config: MySQLConfig = make_config(driver="pymysql")
-    dsn = ["--dsn", dsn_of(config)]
-    assert cli.main(["health", "--family", "memu", *dsn]) == 1
-    assert "`python -m locus_mysql schema --family memu`" in capsys.readouterr().err
-    with MemuDatabase(config, user_model=Scope) as db:
-        for team in (1, 2):
-            db.memory_item_repo.create_item(memory_type="event", summary="a", embedding=None, user_data={"team": team})
-        for family in ([], ["--family", "memu"]):
-            assert cli.main(["health", *family, *dsn]) == 0
-            output = capsys.readouterr().out
-            assert output.endswith(
-                "records  2 of tenant 'default', family memu\n"
-                "vacuum   removes now, or within an hour: 2 records of recent writes\n"
-            )
-        assert cli.main(["vacuum", "--family", "memu", *dsn]) == 0
-        assert capsys.readouterr().out == "Removed nothing of memu.\n"
-        run_sql(f"UPDATE {config.database}.memu_ledger SET recorded_at = '2000-01-01'")
-        assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
-        assert capsys.readouterr().out == "Removed 2 records of recent writes of memu.\n"
-        assert len(db.items) == 2
 
 
 def test_tables_of_others_are_not_taken_for_memus(

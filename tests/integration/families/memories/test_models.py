@@ -10,12 +10,12 @@ import pytest
 
 from locus_mysql import Encryption, SyncMemoryStore
 from locus_mysql.cli.main import main
-from locus_mysql.families.memories.base import embed_page
 from locus_mysql.families.memories.family import MEMORIES
+from locus_mysql.families.memories.store import embed_page
 from locus_mysql.memory import Put
 
 from ....either_side import AnyStore
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .conftest import EACH_WAY, Make, side_name
 

@@ -11,7 +11,7 @@ import pytest
 
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.memories.puts import Put
-from locus_mysql.families.memories.vectors import coding, matrix, scoring
+from locus_mysql.families.memories.vectors import coding, matrix
 
 from .conftest import EACH_WAY, Make, side_name
 
@@ -296,7 +296,7 @@ async def test_damaged_embeddings_are_passed_over(
     make_memories: Make, sql: Callable[..., Any], numpy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not numpy:
-        for module in (coding, matrix, scoring):
+        for module in (coding, matrix):
             monkeypatch.setattr(module, "np", None)
     await make_memories(dims=3).put_batch([Put(("n",), str(n), n, embedding=[1, n, 0]) for n in range(8)])
     for key, damage in enumerate(DAMAGED):

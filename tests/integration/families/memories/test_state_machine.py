@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from locus_mysql import MemoryStore, SyncMemoryStore
 from locus_mysql.errors import VersionConflict
 from locus_mysql.families.memories import nearest
-from locus_mysql.families.memories.namespaces import begins_with, ends_with, path_of
+from locus_mysql.families.memories.arguments import begins_with, ends_with, path_of
 from locus_mysql.families.memories.nearest import NearestOperations
 from locus_mysql.families.memories.puts import Put
 from locus_mysql.families.memories.statements.tables import table_names

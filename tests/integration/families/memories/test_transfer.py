@@ -12,7 +12,7 @@ from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.cli.main import main
 from locus_mysql.records.moving import Moving
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 
 pytestmark = [pytest.mark.kept_tables("memories"), pytest.mark.slow]

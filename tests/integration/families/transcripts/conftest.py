@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import pytest
 
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
-from ....either_side import AnyStore
-from ...conftest import EACH_WAY, MakeConfig
+from ...conftest import EACH_WAY, Opening
 
 Make: TypeAlias = Callable[..., Any]
 
@@ -22,19 +22,9 @@ def side(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def make_store(make_config: MakeConfig, side: str) -> AsyncIterator[Make]:
-    """Yield ``make_store(**options)``: another store on the test's schema, like that of another process."""
-    made: list[AnyStore] = []
-
-    def make(**options: Any) -> AnyStore:
-        driver, _, way = side.rpartition("-")
-        config = make_config(driver=driver, **options)
-        made.append(AnyStore((TranscriptStore if way == "async" else SyncTranscriptStore)(config)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        await one.close()
+def make_store(opening: Opening, side: str) -> Make:
+    """Return ``make_store(**options)``: another store on the test's schema, like that of another process."""
+    return partial(opening, side, (TranscriptStore, SyncTranscriptStore))
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ def store(config: MySQLConfig) -> Iterator[Any]:
 
 @pytest.fixture
 def copy(store: Any, config: MySQLConfig) -> Copy:
-    changes = find_family("transcripts").changes(config)
-    assert changes is not None
+    changes: Any = find_family("transcripts").changes(config)
     return lambda source, target: bool(store._run(changes.copy(source, target)))
 
 
@@ -113,14 +112,22 @@ def test_a_copy_that_fails_is_not_visible(store: Any, copy: Copy, monkeypatch: p
         ("other/project/copy", "other software reads"),
         ("test/project/a~1b~1c", "another number of parts"),
         ("test/project/x~1copy", "holds its own name"),
+        ("copy", "is no id of a transcript"),
     ],
 )
-def test_a_copy_that_its_framework_could_not_use_is_refused(store: Any, copy: Copy, target: str, problem: str) -> None:
+def test_a_copy_that_nothing_could_use_is_refused(store: Any, copy: Copy, target: str, problem: str) -> None:
     key = TranscriptKey("test", "project", "ada/session")
     store.append(key, [NewItem(1)], header=Header({"record": [{"id": "ada/session"}]}))
     with pytest.raises(InvalidInput, match=problem):
         copy("test/project/ada~1session", target)
     assert store.count() == 1
+    assert not copy("test/project/none", "test/project/other")
+
+
+def test_a_branch_of_a_transcript_is_refused(store: Any, config: MySQLConfig) -> None:
+    changes: Any = find_family("transcripts").changes(config)
+    with pytest.raises(InvalidInput, match="only be copied as a whole"):
+        store._run(changes.branch("test/project/session", "1", "test/project/other"))
 
 
 async def test_a_search_reads_a_bounded_number_of_bytes_in_pages(

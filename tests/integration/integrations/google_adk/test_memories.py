@@ -22,9 +22,6 @@ from .conftest import MakeMemory
 
 pytestmark = pytest.mark.kept_tables  # new schemas: full-text indexes without rows of other tests
 
-#: From version 2.13 on, memories have ids, by which they can be deleted.
-HAS_IDS = hasattr(BaseMemoryService, "delete_memory")
-
 ADA = {"app_name": "shop", "user_id": "ada"}
 
 
@@ -39,7 +36,7 @@ def session(session_id: str, *events: Event, **names: str) -> Session:
 
 async def found(service: BaseMemoryService, query: str, **names: str) -> list[Any]:
     response = await service.search_memory(**{**ADA, **names}, query=query)
-    parts = [(one.id if HAS_IDS else None, one.author, one.timestamp, one.content) for one in response.memories]
+    parts = [(one.id, one.author, one.timestamp, one.content) for one in response.memories]
     return sorted(parts, key=repr)
 
 
@@ -70,8 +67,6 @@ async def outcomes(service: BaseMemoryService) -> list[Any]:
     await look()
     await service.add_session_to_memory(session("s1", lisbon, parcel))  # replaces the session's events
     await look()
-    if not HAS_IDS:
-        return seen
     await service.delete_memory(**ADA, memory_id="e1")
     await service.delete_memory(**ADA, memory_id="unknown")
     await service.delete_memory(**ADA)
@@ -162,7 +157,6 @@ async def test_one_event_with_an_impossible_time_does_not_hide_the_others(make_m
     assert stamped == ["e3"]
 
 
-@pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")
 async def test_a_deletion_finds_a_memory_that_was_added_while_it_looked(
     make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +177,6 @@ async def test_a_deletion_finds_a_memory_that_was_added_while_it_looked(
     assert await found(adding, "Lisbon") == []
 
 
-@pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")
 async def test_a_process_that_is_killed_while_it_adds_brings_no_deleted_memory_back(
     make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +200,6 @@ async def test_a_process_that_is_killed_while_it_adds_brings_no_deleted_memory_b
     assert await found(deleting, "Lisbon") == []
 
 
-@pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")
 async def test_ids_of_memories_compare_by_code_point(make_memory: MakeMemory) -> None:
     memory = make_memory()
     ids = ["a", "A", "a ", "\u00e1", "a\u0301", '"a"', "%", "a/b", "1"]

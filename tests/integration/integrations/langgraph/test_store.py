@@ -77,11 +77,6 @@ class AnyStore:
 OWN = {"setup", "sweep_ttl", "start_ttl_sweeper", "stop_ttl_sweeper", "close"}
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    return request.param
-
-
 @pytest.fixture
 async def make_store(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
     made: list[AnyStore] = []

@@ -16,7 +16,7 @@ from locus_mysql.cli.main import main
 from locus_mysql.integrations.langgraph import acopy_checkpoints, copy_checkpoints
 from locus_mysql.integrations.langgraph.transfer.savers import same_tuple
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .conftest import OpenSaver
 from .graphs import asking, chat, fan_out, nested, steps

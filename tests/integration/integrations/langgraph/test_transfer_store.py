@@ -17,7 +17,7 @@ from locus_mysql.records.moving import Moving
 from locus_mysql.records.transfer import RowTarget
 from locus_mysql.transfer.engine import TransferReport
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 
 RunSQL = Callable[..., tuple[Any, ...]]

@@ -19,8 +19,7 @@ from locus_mysql.errors import ConfigError, Conflict, ThreadBusy, TurnLost
 from locus_mysql.families.checkpoints.preconditions import NO_CHECKPOINT
 from locus_mysql.integrations.locus.runs import STAMP_KEY
 
-from ....either_side import AnyStore
-from ...conftest import MakeConfig
+from ...conftest import MakeConfig, Opening
 from ...proxy import WireProxy
 
 pytestmark = pytest.mark.kept_tables("agents")
@@ -32,19 +31,10 @@ Make: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture(params=["mysql-connector-async", "pymysql-sync"])
-async def make(request: pytest.FixtureRequest, make_config: MakeConfig) -> AsyncIterator[Make]:
-    """Yield ``make(on_conflict=…, **options)``: another checkpointer, like that of another process."""
-    driver, _, way = request.param.rpartition("-")
-    made: list[AnyStore] = []
-
-    def another(on_conflict: str = "raise", **options: Any) -> AnyStore:
-        kind: Any = MySQLCheckpointer if way == "async" else SyncMySQLCheckpointer
-        made.append(AnyStore(kind(make_config(driver=driver, **options), on_conflict=on_conflict)))
-        return made[-1]
-
-    yield another
-    for one in made:
-        await one.close()
+def make(request: pytest.FixtureRequest, opening: Opening) -> Make:
+    """Return ``make(on_conflict=…, **options)``: another checkpointer, like that of another process."""
+    kinds = (MySQLCheckpointer, SyncMySQLCheckpointer)
+    return lambda on_conflict="raise", **options: opening(request.param, kinds, on_conflict=on_conflict, **options)
 
 
 def texts_of(state: AgentState | None) -> list[str | None]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,13 +15,11 @@ from locus.memory.retention import MESSAGE_TIME_KEY
 
 from locus_mysql import CheckpointStore, MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import encode_delta, seal_payload
-from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.runtime.sealing import Sealing
 
-from ....either_side import AnyStore
-from ...conftest import MakeConfig
+from ...conftest import MakeConfig, Opening
 from ...families.checkpoints.conftest import SIDES, side_name
 
 pytestmark = pytest.mark.kept_tables("agents")
@@ -29,20 +28,9 @@ MONTH = timedelta(days=30)
 
 
 @pytest.fixture(params=SIDES, ids=side_name)
-async def make(make_config: MakeConfig, request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
-    """Yield ``make(**options)``: a checkpointer of either side, like that of another process; methods are awaited."""
-    driver, awaited = request.param
-    made = []
-
-    def one(**options: Any) -> Any:
-        own = {name: options.pop(name) for name in ("stamp_messages",) if name in options}
-        config = make_config(driver=driver, **options)
-        made.append(AnyStore((MySQLCheckpointer if awaited else SyncMySQLCheckpointer)(config, **own)))
-        return made[-1]
-
-    yield one
-    for checkpointer in made:
-        await checkpointer.close()
+def make(opening: Opening, request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Return ``make(**options)``: a checkpointer of either side, like that of another process; methods are awaited."""
+    return partial(opening, side_name(request.param), (MySQLCheckpointer, SyncMySQLCheckpointer))
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 import pytest
@@ -15,8 +16,7 @@ from locus.rag.embeddings.base import BaseEmbedding, EmbeddingConfig, EmbeddingR
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 
-from ....either_side import AnyStore as AnyMemory
-from ...conftest import MakeConfig
+from ...conftest import MakeConfig, Opening
 from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.kept_tables("memories")
@@ -49,23 +49,9 @@ class LetterEmbedding(BaseEmbedding):
         return await self.embed(query)
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    return request.param
-
-
 @pytest.fixture
-async def make_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    made: list[AnyMemory] = []
-
-    def make(embedder: Any = None, dimension: int | None = None, **options: Any) -> AnyMemory:
-        kind = MySQLMemory if side[1] else SyncMySQLMemory
-        made.append(AnyMemory(kind(make_config(driver=side[0], **options), embedder=embedder, dimension=dimension)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        await one.close()
+def make_memory(opening: Opening, side: tuple[str, bool]) -> Make:
+    return partial(opening, side_name(side), (MySQLMemory, SyncMySQLMemory))
 
 
 @pytest.fixture

@@ -84,12 +84,6 @@ class AnyRecall(Awaited):
         return await self.resource_repo.create_resource(url=url, user_data=user, **given)
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    """Override with ``parametrize("side", EACH_WAY, ids=side_name)`` for each way of calling a driver."""
-    return request.param
-
-
 @pytest.fixture
 async def make_memu(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
     """Yield ``make_memu(user_model=…, **options)``: another database on the test's schema, like another process's."""

@@ -11,7 +11,7 @@ import pytest
 from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.memu import build_recall_database
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .conftest import ADA, BOB, AnyMemu, AnyRecall, Make
 from .test_contract import HOSTILE

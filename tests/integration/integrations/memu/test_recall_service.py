@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .service_flow import both
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.families.memories.vectors import matrix, scoring
+from locus_mysql.families.memories.vectors import coding, matrix
 from locus_mysql.integrations.memu import MemuDatabase, searching
 
 from ...conftest import MakeConfig
@@ -68,7 +68,7 @@ async def test_searches_of_one_process_see_what_another_changes(
     monkeypatch.setattr(searching, "FINGERPRINTED", fingerprinted)
     if not numpy:
         monkeypatch.setattr(matrix, "np", None)
-        monkeypatch.setattr(scoring, "np", None)
+        monkeypatch.setattr(coding, "np", None)
     rng = random.Random(7)
     one, other = make_memu(), make_memu()
     for _ in range(40):
@@ -171,7 +171,7 @@ async def test_a_damaged_embedding_is_passed_over(
 ) -> None:
     if not numpy:
         monkeypatch.setattr(matrix, "np", None)
-        monkeypatch.setattr(scoring, "np", None)
+        monkeypatch.setattr(coding, "np", None)
     memu = make_memu()
     bad, good = [await memu.remember(text, ADA, [1.0, number]) for number, text in enumerate("ab")]
     sql(f"UPDATE memory_items SET {damage} WHERE id = %s", bad.id)

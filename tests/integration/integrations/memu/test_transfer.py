@@ -16,7 +16,7 @@ from locus_mysql import MySQLConfig
 from locus_mysql.cli.main import main
 from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 
 pytestmark = pytest.mark.slow

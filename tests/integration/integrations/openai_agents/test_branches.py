@@ -12,6 +12,7 @@ from agents import Agent, RunConfig, Runner
 from agents.testing import ScriptedModel, assistant_message
 from agents.usage import Usage
 
+from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 from ...conftest import MakeConfig
@@ -66,6 +67,30 @@ async def test_an_agent_continues_a_branch_in_another_process(make_branching: Ma
     assert [(one["branch_id"], one["message_count"]) for one in await second.list_branches()] == [
         ("main", 4), ("north", 4),
     ]  # fmt: skip
+
+
+async def test_the_inspector_shows_each_branch_as_a_conversation_and_no_usage(
+    make_branching: MakeBranching, make_config: MakeConfig
+) -> None:
+    session = make_branching()
+    await session.add_items(said("one", "two", "three"))
+    await session.store_run_usage(used(1))
+    await session.create_branch_from_turn(2, "north/1")
+    await session.add_items(said("four"))
+    await session.switch_to_branch("main")
+    await session.add_items(said("five"))
+    shown = {}
+    async with Inspector(make_config()) as inspector:
+        (thread,) = (await inspector.threads("transcripts")).items
+        main, north = [row.checkpoint_id for row in (await inspector.history("transcripts", thread.thread_id)).items]
+        assert (thread.checkpoint_id, north) == (main, f"{main}/north/1")
+        for one in (None, main, north):
+            view = await inspector.state("transcripts", thread.thread_id, one)
+            assert view is not None
+            assert view.checkpoint.checkpoint_id == (one or main)
+            shown[one] = [message.text for message in view.messages]
+        assert await inspector.state("transcripts", thread.thread_id, f"{main}/south") is None
+    assert shown == {None: shown[main], main: ["one", "two", "three", "five"], north: ["one", "four"]}
 
 
 async def test_a_branch_shares_the_rows_of_its_parent(

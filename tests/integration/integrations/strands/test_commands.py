@@ -14,7 +14,7 @@ from locus_mysql import MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
 
-from ...cli.test_main import dsn_of
+from ...commands import dsn_of
 from ...conftest import MakeConfig
 from .scripted_model import ScriptedModel
 from .test_storage import BLOBS, HISTORY, LATEST

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
+from locus_mysql.families.graphs.statements import tables
 from locus_mysql.families.graphs.values import EncodedValue
 
 from ..stage import Call
@@ -45,7 +45,7 @@ def replaced(
 def write(side: Stores, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
     row = LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'[["channel", "{value}"]]'.encode()))
     other = LoadedWrite("task", 1, "other", "", EncodedValue("json", f'[["other", "{value}"]]'.encode()))
-    checkpoint_key = keys.checkpoint_key("default", "c1")
+    checkpoint_key = tables.checkpoint_key("default", "c1")
     saving = side.graphs.saving
     return side.begin(saving.put_writes(TENANT, "thread", checkpoint_key, "task", [row, other], replace=replace))
 

@@ -14,7 +14,7 @@ from locus_mysql.families.checkpoints.statements import (
     saving,
     thread_pages,
 )
-from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
+from locus_mysql.families.checkpoints.statements.tables import checkpoint_dialect
 
 PACKAGE = "locus_mysql.families.checkpoints"
 DIALECT = checkpoint_dialect("p_")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from locus_mysql.dialect.words import WordSearch
-from locus_mysql.families.memories.statements import embedded, items, vectors
-from locus_mysql.families.memories.statements.dialect import MemoryDialect, Range
+from locus_mysql.families.memories.statements import items, vectors
+from locus_mysql.families.memories.statements.tables import MemoryDialect, Range
 
 PACKAGE = "locus_mysql.families.memories"
 DIALECT = MemoryDialect("p_")
@@ -21,7 +21,7 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("", "locking"): ("", " FOR UPDATE SKIP LOCKED"),
     ("", "of_tenant"): ("", " AND i.tenant = :tenant"),
     ("_LIST", "after"): ("", items._OLDER),
-    ("_PAGE", "after"): ("", vectors._AFTER, embedded._AFTER),
+    ("_PAGE", "after"): ("", vectors._AFTER, items._AFTER),
     ("LOOSE", "limit"): ("", " LIMIT :limit"),
     ("", "loose"): ("SELECT 1",),
     ("_STATE", "more"): ("", vectors._KNOWN_TOKENS + vectors._CHANGES, vectors._EMBEDDINGS),

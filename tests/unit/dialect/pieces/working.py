@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from locus_mysql.families.working.statements import inspection, reading, writing
+from locus_mysql.families.working.statements import reading, writing
 from locus_mysql.families.working.statements.tables import working_dialect
 
 PACKAGE = "locus_mysql.families.working"
@@ -21,7 +21,7 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
         reading.EVERYTHING,
     ),
     ("KEEP", "condition"): (writing.OF_NAMES, writing.UP_TO),
-    ("SESSIONS", "conditions"): ("", inspection.LIKE),
+    ("SESSIONS", "conditions"): ("", reading.LIKE),
     ("ADVANCE", "assignments"): ("stamp = :new_stamp, kept = :new_kept",),
     ("RECORD", "more"): ("", writing.RECORD_OTHERS),
     ("REMOVE_FROM", "table"): writing.OTHER_TABLES,

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from locus_mysql.drivers.wire.responsive_timeout import ResponsiveTimeout
+from locus_mysql.drivers.wire.sockets import ResponsiveTimeout
 
 LIMIT_S = 0.2
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.codec import HashedLogs, encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import Delta, Lineage, encode_delta, seal_payload
-from locus_mysql.families.checkpoints.coding.digests import HashedLogs, hash_logs
 from locus_mysql.runtime.sealing import Sealing
 
 #: Seals the rows of the thread ``t`` of the tenant ``tenant``, without encryption.

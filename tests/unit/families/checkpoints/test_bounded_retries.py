@@ -13,11 +13,10 @@ from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Outdated
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
-from locus_mysql.families.checkpoints.operations import CheckpointOperations
 from locus_mysql.families.checkpoints.preconditions import Precondition
-from locus_mysql.families.checkpoints.statements.whole_threads import WholeRow
-from locus_mysql.families.checkpoints.store import StoreOperations
+from locus_mysql.families.checkpoints.records import EncodedCheckpoint, NewCheckpoint, ParentRule
+from locus_mysql.families.checkpoints.statements.saving import WholeRow
+from locus_mysql.families.checkpoints.store import CheckpointOperations, StoreOperations
 
 from ...driven import Driven, DrivenOperations
 

@@ -12,8 +12,8 @@ from locus_mysql.families.checkpoints.records import (
     checkpoint_info,
     decode_state_text,
     history_entry,
+    row_seal,
 )
-from locus_mysql.families.checkpoints.state_rows import row_seal
 from locus_mysql.families.checkpoints.statements.queries import HistoryRow, MetadataRow
 from locus_mysql.families.checkpoints.store import StoreOperations
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.families.checkpoints.coding.delta import Lineage, extend
-from locus_mysql.families.checkpoints.search_text import (
+from locus_mysql.families.checkpoints.queries import (
     CHARACTERS_PER_SAVE,
     CHARACTERS_PER_TEXT,
     SHARED_TEXT_END,

@@ -9,10 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.families.graphs.chains import INLINE_BYTES, Inline, Stored, Value, line, store
 from locus_mysql.families.graphs.decoding import Parts
 from locus_mysql.families.graphs.payload import part_identity, seal, stored_thread
-from locus_mysql.families.graphs.values import Body, EncodedValue
+from locus_mysql.families.graphs.values import INLINE_BYTES, Body, EncodedValue, Inline, Stored, Value, line, store
 from locus_mysql.runtime.sealing import Sealing
 
 

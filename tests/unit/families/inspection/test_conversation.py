@@ -132,6 +132,46 @@ def test_calls_and_outputs_among_openais_items_are_joined() -> None:
     assert shown_with_calls(found) == {2}
 
 
+def test_openais_hosted_tools_are_calls_with_their_own_results() -> None:
+    found = messages_of(
+        {
+            "messages": [
+                {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "Oslo"}},
+                {"type": "mcp_call", "id": "m", "server_label": "s", "name": "add", "arguments": "{}", "output": "3"},
+                {"type": "mcp_call", "id": "f", "name": "add", "arguments": "{}", "error": "no number"},
+                {
+                    "type": "code_interpreter_call",
+                    "id": "i",
+                    "code": "a",
+                    "outputs": [{"type": "logs", "logs": "1"}],
+                },
+                {"type": "shell_call", "call_id": "s", "action": {"commands": ["ls"]}},
+                {"type": "shell_call_output", "call_id": "s", "output": [{"stdout": "a"}]},
+                {"role": "user", "content": "Thanks."},
+            ]
+        }
+    )
+    calls = [(call.name, call.arguments, call.result, call.error) for one in found for call in one.tool_calls]
+    assert calls == [
+        ("web_search", {"type": "search", "query": "Oslo"}, None, None),
+        ("add", {}, "3", None),
+        ("add", {}, None, "no number"),
+        ("code_interpreter", "a", '[{"type": "logs", "logs": "1"}]', None),
+        ("shell", {"commands": ["ls"]}, '[{"stdout": "a"}]', None),
+    ]
+    assert shown_with_calls(found) == {5}
+
+
+def test_code_that_gemini_runs_is_a_call_with_its_result() -> None:
+    parts = [
+        {"executableCode": {"code": "1/0"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "division by zero"}},
+    ]
+    found = messages_of({"messages": [{"role": "model", "parts": [one]} for one in parts]})
+    (call,) = found[0].tool_calls
+    assert (call.name, call.arguments, call.error) == ("code", {"code": "1/0"}, "division by zero")
+
+
 def test_anthropics_blocks_are_calls_and_results() -> None:
     found = messages_of(
         {
@@ -274,3 +314,5 @@ def test_calls_and_results_in_bedrocks_form_are_joined() -> None:
     ]
     assert [one.error for one in second.tool_calls] == ["No city"]
     assert (results.role, results.text) == ("user", "")
+    assert shown_with_calls([first, second, results]) == {2}
+    assert shown_with_calls([first, results]) == frozenset()

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from locus_mysql.families.memories.vectors import coding, matrix, scoring
-from locus_mysql.families.memories.vectors.coding import encode_vector, floats_of
+from locus_mysql.families.memories.vectors import coding, matrix
+from locus_mysql.families.memories.vectors.coding import METRICS, QueryVector, encode_vector, floats_of
 from locus_mysql.families.memories.vectors.matrix import Matrix
-from locus_mysql.families.memories.vectors.scoring import METRICS, QueryVector
 
 from ....thoroughness import FULL
 
-MODULES = (coding, matrix, scoring)
+MODULES = (coding, matrix)
 
 
 @pytest.fixture(params=[True, False], ids=["numpy", "plain"])

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import strategies as st
 
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.memories.vectors import coding, matrix, scoring
-from locus_mysql.families.memories.vectors.coding import decode_vector, encode_vector, floats_of, signs_of
+from locus_mysql.families.memories.vectors import coding, matrix
+from locus_mysql.families.memories.vectors.coding import QueryVector, decode_vector, encode_vector, floats_of, signs_of
 from locus_mysql.families.memories.vectors.matrix import Matrix
-from locus_mysql.families.memories.vectors.scoring import QueryVector
 
 floats = st.floats(-(2.0**66), 2.0**66, width=32, allow_subnormal=False)
 vectors = st.lists(floats, min_size=5, max_size=5).filter(lambda values: any(abs(value) > 1e-20 for value in values))
@@ -21,7 +20,7 @@ vectors = st.lists(floats, min_size=5, max_size=5).filter(lambda values: any(abs
 @pytest.fixture(params=[True, False], ids=["numpy", "plain"])
 def arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if not request.param:
-        for module in (coding, matrix, scoring):
+        for module in (coding, matrix):
             monkeypatch.setattr(module, "np", None)
     return bool(request.param)
 

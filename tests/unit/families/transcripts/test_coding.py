@@ -8,8 +8,8 @@ import pytest
 
 from locus_mysql.families.inspection.owners import Naming
 from locus_mysql.families.transcripts.coding import DICTIONARY
+from locus_mysql.families.transcripts.family import tables
 from locus_mysql.families.transcripts.records import TranscriptKey
-from locus_mysql.families.transcripts.tables import tables
 
 KEY = TranscriptKey("test", "project", "session")
 

@@ -8,7 +8,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.families.working.globs import matcher
+from locus_mysql.runtime.matching import matcher
 
 from ....growth import assert_linear, steps_of
 
@@ -34,7 +34,7 @@ def test_a_glob_matches_as_documented(pattern: str, text: str) -> None:
 def test_every_glob_is_matched_quickly() -> None:
     """Run in a process that can be killed: with backtracking, such a pattern would take practically forever."""
     program = """
-from locus_mysql.families.working.globs import matcher
+from locus_mysql.runtime.matching import matcher
 for pattern in ("*a" * 100 + "*b", "*a" * 100 + "b", "*?" * 200 + "b", "*" * 500 + "b", "?*" * 256 + "*b"):
     assert not matcher(pattern)("a" * 512), pattern
     assert matcher(pattern)("a" * 512 + "b"), pattern

@@ -108,3 +108,9 @@ def test_times_stay_ordered_when_the_clock_is_set_back() -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)
     running = TaskState(task_id="task", status="running", started_at=ahead, updated_at=ahead)
     assert running.advance().updated_at == ahead
+
+
+def test_a_time_is_text_and_no_number() -> None:
+    with pytest.raises(ValidationError, match="must be a time as text"):
+        TaskState(task_id="t", updated_at=1_700_000_000)  # type: ignore[arg-type]
+    assert TaskState(task_id="t", updated_at="2026-01-31T12:00:00Z").updated_at.year == 2026  # type: ignore[arg-type]

@@ -13,9 +13,8 @@ from locus.memory import retention
 
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import Lineage, encode_delta, extend
-from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import agent_states
 from locus_mysql.integrations.locus.agent_states import AgentDictOperations, canonical
 from locus_mysql.integrations.locus.operations import LocusOperations

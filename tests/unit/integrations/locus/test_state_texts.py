@@ -12,9 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError
 
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.coding.codec import EncodedState, encode
+from locus_mysql.families.checkpoints.coding.codec import EncodedState, encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble, encode_delta, seal_payload
-from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import state_texts
 from locus_mysql.integrations.locus.state_texts import (
     NO_MESSAGES,

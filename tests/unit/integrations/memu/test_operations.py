@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.sql import SQL
-from locus_mysql.dialect.template import Text
+from locus_mysql.dialect.statement import Text
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Operation, Outdated
 from locus_mysql.errors import NotFound

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.errors import InvalidInput, LocusMySQLError
+from locus_mysql.errors import InvalidInput
+from locus_mysql.families.checkpoints.inspection import lists
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
-from locus_mysql.families.checkpoints.inspection import thread_steps
 from locus_mysql.families.checkpoints.statements import queries
 from locus_mysql.inspection import Inspector
 
@@ -86,7 +86,7 @@ async def test_tables_without_a_full_text_index_cannot_be_searched(make_config: 
 async def test_checkpoints_are_found_by_metadata_newest_first(
     store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch, sql: RunSQL, bound: int
 ) -> None:
-    monkeypatch.setattr(thread_steps, "CANDIDATES", bound)
+    monkeypatch.setattr(lists, "CANDIDATES", bound)
     for number in range(12):
         await store.save(f"t{number % 4}", {"n": number}, f"c{number}", {"kind": "all", "number": number})
     found = await inspector.by_metadata("kind", "all", family="dicts", limit=5)
@@ -160,28 +160,3 @@ class TestStatistics:
         assert [datetime.fromisoformat(day.day).date() for day in found] == sorted(
             datetime.fromisoformat(day.day).date() for day in found
         )
-
-    async def test_statistics_of_empty_tables_are_zero(self, store: CheckpointStore, inspector: Inspector) -> None:
-        await store.save("t", {})
-        await store.delete("t")
-        found = await inspector.statistics("dicts")
-        assert (found.threads, found.checkpoints, found.size_bytes, found.whole_bytes) == (0, 0, 0, 0)
-        assert (list(found.days), list(found.largest)) == ([], [])
-
-
-async def test_an_account_that_may_only_read_sees_everything(store: CheckpointStore, reader: MySQLConfig) -> None:
-    await store.save("t", {"messages": ["a walrus"]}, "a", {"k": 1})
-    async with Inspector(reader) as inspector:
-        assert await inspector.families() == ["dicts"]
-        page = await inspector.threads(
-            "dicts", pattern="t*", metadata=("k", 1), saved_after=datetime(2020, 1, 1, tzinfo=UTC)
-        )
-        assert [row.thread_id for row in page.items] == ["t"]
-        assert len((await inspector.history("dicts", "t")).items) == 1
-        view = await inspector.state("dicts", "t")
-        assert view is not None
-        assert view.state == {"messages": ["a walrus"]}
-        assert len(await inspector.changed([("dicts", "t")])) == 1
-    async with CheckpointStore(reader) as other:
-        with pytest.raises(LocusMySQLError):
-            await other.save("t", {})

@@ -13,8 +13,8 @@ import pytest
 
 from locus_mysql import CheckpointStore
 from locus_mysql.errors import SchemaMismatch
-from locus_mysql.families.checkpoints.inspection import thread_steps
-from locus_mysql.families.checkpoints.statements.dialect import checkpoint_dialect
+from locus_mysql.families.checkpoints.inspection import lists
+from locus_mysql.families.checkpoints.statements.tables import checkpoint_dialect
 from locus_mysql.families.checkpoints.statements.thread_pages import ThreadRange, beginning, having, threads_of, walk
 from locus_mysql.families.inspection.records import ThreadRow
 from locus_mysql.inspection import Inspector
@@ -91,7 +91,7 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch, bound: int
 ) -> None:
     for name in ("STEP", "STEP_BY_METADATA", "STEP_BY_SIZE", "CANDIDATES"):
-        monkeypatch.setattr(thread_steps, name, bound)
+        monkeypatch.setattr(lists, name, bound)
     everything = [row async for page in pages(inspector, 7) for row in page]
     assert [row.thread_id for row in everything] == filled
     for wanted in FILTERS:
@@ -104,7 +104,7 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
 async def test_a_filter_without_matches_reads_a_bounded_number_of_threads(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_steps, "STEP", 10)
+    monkeypatch.setattr(lists, "STEP", 10)
     found = [page async for page in pages(inspector, 3, pattern="*nothing*")]
     assert found == [[]] * (len(IDS) // 10 + 1)
 

@@ -10,7 +10,7 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
-from locus_mysql import CheckpointStore, MySQLBackend, MySQLCheckpointer
+from locus_mysql import CheckpointStore, MySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint, NotFound
 from locus_mysql.families.inspection.records import CheckpointRow
 from locus_mysql.families.inspection.turns import first_saved
@@ -152,17 +152,6 @@ async def test_a_state_without_numbers_has_none(store: CheckpointStore, inspecto
     assert [(one.confidence, one.tokens, one.iterations) for one in await inspector.states("dicts", "t")] == [
         (None, None, None)
     ] * 2
-
-
-async def test_current_states_are_threads_too(make_config: MakeConfig, inspector: Inspector) -> None:
-    async with MySQLBackend(make_config()) as backend:
-        await backend.save("t", {"n": 1})
-        await backend.save("t", {"n": 2})
-    (row,) = (await inspector.threads("current")).items
-    assert (row.thread_id, row.checkpoints) == ("t", 1)
-    view = await inspector.state("current", "t")
-    assert view is not None
-    assert view.state == {"n": 2}
 
 
 async def test_all_viewers_cost_one_round_trip(store: CheckpointStore, inspector: Inspector) -> None:

@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 
 from ci.local_server import LocalServer
+from locus_mysql.engine.operation import drive_awaited, drive_blocking
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.fallback import FallbackStorage
 from locus_mysql.families.working.storages.interface import Storage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
-from locus_mysql.runtime.generators import drive_awaited, drive_blocking
 from locus_mysql.working import SyncWorkingMemory
 
 from .....thoroughness import FULL

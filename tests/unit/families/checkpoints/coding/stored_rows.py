@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.codec import HashedLogs, encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import (
     Delta,
     Held,
@@ -17,7 +17,6 @@ from locus_mysql.families.checkpoints.coding.delta import (
     rows_needed,
     seal_payload,
 )
-from locus_mysql.families.checkpoints.coding.digests import HashedLogs, hash_logs
 from locus_mysql.runtime.exact_json import decode_json
 
 from ..states import CLEAR

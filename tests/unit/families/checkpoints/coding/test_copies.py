@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.families.checkpoints.coding import copies
-from locus_mysql.families.checkpoints.coding.copies import MAX_COPIES, Copy, copied, find_copies, inserted_pieces
+from locus_mysql.families.checkpoints.coding import payload
+from locus_mysql.families.checkpoints.coding.payload import (
+    MAX_COPIES,
+    Copy,
+    copied,
+    find_copies,
+    inserted_pieces,
+)
 from locus_mysql.records.framing import DamagedFrame
 from locus_mysql.runtime.exact_json import encode_json
 
@@ -41,7 +47,7 @@ def inserted_bytes(found: list[Copy]) -> int:
 def test_any_edit_of_a_list_is_restored_exactly(older: list[Any], data: st.DataObject) -> None:
     kept = st.sampled_from(older) if older else ITEMS
     newer = data.draw(st.lists(st.one_of(kept, kept, ITEMS), max_size=12))
-    with patch.multiple(copies, SMALLEST_COPIED_FROM_BYTES=0, SMALLEST_COPY_BYTES=1):
+    with patch.multiple(payload, SMALLEST_COPIED_FROM_BYTES=0, SMALLEST_COPY_BYTES=1):
         found = find_copies(text_of(older), text_of(newer))
     if found:
         assert restored(text_of(older), text_of(newer), found) == text_of(newer)
@@ -51,7 +57,7 @@ def test_any_edit_of_a_list_is_restored_exactly(older: list[Any], data: st.DataO
 @given(st.binary(max_size=60), st.binary(max_size=60))
 @settings(max_examples=300)
 def test_any_bytes_are_restored_exactly(older: bytes, text: bytes) -> None:
-    with patch.multiple(copies, SMALLEST_COPIED_FROM_BYTES=0, SMALLEST_COPY_BYTES=1):
+    with patch.multiple(payload, SMALLEST_COPIED_FROM_BYTES=0, SMALLEST_COPY_BYTES=1):
         found = find_copies(b"{" + older, b"{" + text)
     if found:
         assert restored(b"{" + older, b"{" + text, found) == b"{" + text

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import (
     COPYING_ROWS,
     REWRITING_ROWS,
@@ -20,7 +20,6 @@ from locus_mysql.families.checkpoints.coding.delta import (
     lasting,
     rows_needed,
 )
-from locus_mysql.families.checkpoints.coding.digests import hash_logs
 
 from .....thoroughness import FULL
 from ..states import STATES, delta_of, same, stored_bytes

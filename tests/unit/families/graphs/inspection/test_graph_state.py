@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from locus_mysql.families.graphs.chains import Inline, Link, Stored
 from locus_mysql.families.graphs.inspection.graph_state import LONG, GraphState, view_of
 from locus_mysql.families.graphs.inspection.turns import Outline, turns_of
-from locus_mysql.families.graphs.values import EncodedValue, divide
+from locus_mysql.families.graphs.values import EncodedValue, Inline, Link, Stored, divide
 from locus_mysql.families.inspection.conversation import messages_of, part_of_conversation
 from locus_mysql.families.inspection.msgpack import Items, Unreadable, item_ends, read_items, read_msgpack
 from locus_mysql.families.inspection.records import CheckpointRow, Window

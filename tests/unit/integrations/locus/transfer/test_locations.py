@@ -11,7 +11,7 @@ from locus.memory.backends.file import FileCheckpointer
 from locus.memory.backends.http import HTTPCheckpointer
 from locus.memory.backends.memory import MemoryCheckpointer
 
-from locus_mysql.dsn import hide
+from locus_mysql.config import hide
 from locus_mysql.errors import UsageError
 from locus_mysql.integrations.locus.transfer.checkpointers import read_metadata, time_of
 from locus_mysql.integrations.locus.transfer.locations import Location, what_to_install
