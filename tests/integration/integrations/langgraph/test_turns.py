@@ -205,9 +205,9 @@ def test_a_killed_run_is_resumed_where_its_durability_says(
         process = PROCESSES.Process(target=run_until_killed, args=(config, side, durability, log))
         process.start()
         try:
-            wait_until(lambda: log.read_text() == "abc")
+            wait_until(lambda: log.read_text() == "abc", DEADLINE_S)
             if durability == "async":
-                wait_until(lambda: graph.get_state(CONFIG).next == ("c",))
+                wait_until(lambda: graph.get_state(CONFIG).next == ("c",), DEADLINE_S)
         finally:
             process.kill()
             process.join(DEADLINE_S)
