@@ -9,13 +9,15 @@ from locus_mysql.engine.retry import FIRST_CONFLICT_WAIT_S, LONGEST_CONFLICT_WAI
 from locus_mysql.families.transcripts.records import TranscriptKey, Write
 from locus_mysql.families.transcripts.statements.tables import transcript_dialect
 from locus_mysql.families.transcripts.writing import WritingOperations
+from locus_mysql.records.leases import Turns
 from tests.unit.driven import Driven
 
 CONFIG = MySQLConfig(dsn="mysql://user@localhost/app")
 
 
 def test_a_writer_of_a_hot_state_pauses_between_its_attempts() -> None:
-    operations = WritingOperations(CONFIG, transcript_dialect())
+    dialect = transcript_dialect()
+    operations = WritingOperations(CONFIG, dialect, Turns(dialect))
     key = TranscriptKey("kind", "", "state")
     write = Driven(operations.write([Write(key, fold=lambda state, _: (state or 0) + 1)]))
     pauses: list[float] = []
