@@ -25,6 +25,7 @@ OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "bench/rep
 #: Where they stand in the site.
 REPOSITORY = "repository"
 
+#: The modules of the reference. CrewAI cannot be installed beside other frameworks, so its integration is missing.
 MODULES = (
     "locus_mysql",
     "locus_mysql.memory",
@@ -39,7 +40,6 @@ MODULES = (
     "locus_mysql.integrations.google_adk",
     "locus_mysql.integrations.strands",
     "locus_mysql.integrations.py_key_value",
-    "locus_mysql.integrations.crewai",
 )
 
 #: A fenced block, which is left as it is; or a link or a picture, with its text and its target.

@@ -79,7 +79,7 @@ async def test_a_foreign_table_of_the_same_name_is_refused_and_left_alone(
 async def test_a_foreign_table_is_reported_even_without_schema_checks(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
-    for table in ("locus_store_threads", "locus_store_checkpoints"):
+    for table in ("locus_store_threads", "locus_store_checkpoints", "locus_store_ledger"):
         run_sql(f"CREATE TABLE {database}.{table} (id INT PRIMARY KEY)")
     store = open_store(side, ddl_mode="off")
     for call in (store.save("thread", {}), store.load("thread"), store.delete("thread")):
