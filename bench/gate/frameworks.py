@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 
 from locus_mysql import MySQLConfig
-from locus_mysql.families.transcripts import operations as transcripts
 
 from ..database import fresh_database
 from ..disk import administrator, bytes_in_rows
@@ -25,7 +24,7 @@ def figures(dsn: str) -> dict[str, float]:
     """Return the counts by framework, call and number of turns, and the stored bytes."""
     found: dict[str, float] = {}
     for name, framework in frameworks().items():
-        with fresh_database(dsn) as own, CountingProxy(own) as proxy, without_random_housekeeping(transcripts):
+        with fresh_database(dsn) as own, CountingProxy(own) as proxy, without_random_housekeeping():
             counts = asyncio.run(_figures(proxy, own, framework))
         found |= {f"{name}: {what}": figure for what, figure in counts.items()}
     return found

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 from unittest.mock import patch
+
+from locus_mysql.records import ledger
 
 
 @contextmanager
-def without_random_housekeeping(operations: ModuleType) -> Iterator[None]:
-    """Disable the housekeeping that only a random sample of writes does.
-
-    Args:
-        operations: The module whose writes call `one_in`.
-    """
-    with patch.object(operations, "one_in", lambda one_in: one_in == 1):
+def without_random_housekeeping() -> Iterator[None]:
+    """Disable the housekeeping that only a random sample of writes does."""
+    with patch.object(ledger, "one_in", lambda every: every == 1):
         yield

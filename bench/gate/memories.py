@@ -12,7 +12,6 @@ from typing import Any
 import pymysql
 
 from locus_mysql import SyncMemoryStore
-from locus_mysql.families.memories import writing
 from locus_mysql.families.memories.puts import Put
 
 from ..database import fresh_database
@@ -59,7 +58,7 @@ def figures(dsn: str) -> dict[str, float]:
             CountingProxy(own) as proxy,
             administrator(own) as cursor,
             _store(proxy) as warm,
-            without_random_housekeeping(writing),
+            without_random_housekeeping(),
         ):
             _fill(warm, size)
             cursor.execute("ANALYZE TABLE locus_memory_items, locus_memory_vectors")

@@ -6,7 +6,6 @@ import asyncio
 import random
 
 from locus_mysql import MySQLCheckpointer
-from locus_mysql.families.checkpoints import maintenance
 
 from ..database import fresh_database
 from ..states import agent_state, grown
@@ -21,7 +20,7 @@ SAVES = 16
 
 def figures(dsn: str) -> dict[str, float]:
     """Return the ratios, by number of messages."""
-    with fresh_database(dsn) as own, CountingProxy(own) as proxy, without_random_housekeeping(maintenance):
+    with fresh_database(dsn) as own, CountingProxy(own) as proxy, without_random_housekeeping():
         return asyncio.run(_figures(proxy))
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from locus_mysql import Database
-from locus_mysql.families.working.storages import mysql
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.working import SyncWorkingMemory
 
@@ -51,7 +50,7 @@ def figures(dsn: str) -> dict[str, float]:
             fresh_database(dsn) as own,
             CountingProxy(own) as proxy,
             administrator(own) as cursor,
-            without_random_housekeeping(mysql),
+            without_random_housekeeping(),
         ):
             storage = MySQLStorage(dsn=proxy.dsn, driver="pymysql", ssl_mode="DISABLED", pool_size=1)
             memory = SyncWorkingMemory("session", storage)
