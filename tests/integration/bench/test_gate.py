@@ -25,13 +25,13 @@ from bench.gate import (
 )
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
+from locus_mysql.dialect.server_roles import HEALTH
 from locus_mysql.dialect.sql import Select
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
 from locus_mysql.families.checkpoints.records import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.checkpoints.statements import thread_pages as statements
-from locus_mysql.families.checkpoints.statements.queries import HEALTH
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.cached_ranges import CachedRanges
 from locus_mysql.families.working.statements import reading as of_sessions
@@ -84,7 +84,7 @@ def plant_a_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
     save = Saving.save
 
     def asking_first(self: Saving, *arguments: Any) -> Any:
-        yield Batch.of(HEALTH(self.context.sql))
+        yield Batch.of(HEALTH)
         return (yield from save(self, *arguments))
 
     monkeypatch.setattr(Saving, "save", asking_first)
