@@ -194,7 +194,7 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
     assert failures("working", lambda: working.figures(server_dsn)) == set()
 
     everything = of_sessions.ONE.text.replace("e.name = :name", "CONCAT(e.name, '') = :name")
-    monkeypatch.setattr(of_sessions, "ONE", Select(everything, of_sessions.OneRow))
+    monkeypatch.setattr(of_sessions, "ONE", Select(everything, of_sessions.EntryWithHead))
     monkeypatch.setattr(ledger, "in_passing", lambda housekeeping: ledger.logged(housekeeping()))
     assert failures("working", lambda: working.figures(server_dsn), passes=1) >= {
         "rows read, get, 50 variables",
