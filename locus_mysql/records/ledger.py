@@ -31,7 +31,7 @@ DEFINITION = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-#: One write in so many does housekeeping, unless its family says otherwise.
+#: On average, one write in this number does housekeeping, unless its family has another number.
 HOUSEKEEPING_EVERY = 64
 
 #: The number of tokens that `FORGET_OLD` removes at most.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from locus_mysql.errors import ThreadBusy, TurnLost
 
 from ...either_side import AnyStore
 from ..conftest import ONE_OF_EACH, MakeConfig
+from ..families.checkpoints.turns import Held
 from ..interleavings.conftest import stage  # noqa: F401 - a fixture
 from ..interleavings.stage import Stage
 from ..test_concurrent_writers import DEADLINE_S
@@ -23,21 +23,9 @@ from .test_writes import killed_late, packets
 with_turns = every_family(lambda sample: sample.has_turns, kept=False)
 
 
-class Held:
-    """A turn of either side, awaited here."""
-
-    def __init__(self, sample: Sample, store: AnyStore, name: str = "t", **options: Any) -> None:
-        self._block = sample.turn(store, name, **options)
-        self._blocking = isinstance(self._block, AbstractContextManager)
-
-    async def __aenter__(self) -> Any:
-        return self._block.__enter__() if self._blocking else await self._block.__aenter__()
-
-    async def __aexit__(self, *error: Any) -> None:
-        if self._blocking:
-            self._block.__exit__(*error)
-        else:
-            await self._block.__aexit__(*error)
+def held(sample: Sample, store: AnyStore, name: str = "t", **options: Any) -> Held:
+    """Return a turn of a family's store, to be awaited."""
+    return Held(sample.turn(store, name, **options))
 
 
 @pytest.fixture
@@ -62,18 +50,18 @@ async def test_a_superseded_writer_is_refused_and_replaced(
 ) -> None:
     one, other = open_sample(side=side), open_sample(side=side)
     await sample.write(one, "t", 0)
-    async with Held(sample, one) as turn:
+    async with held(sample, one) as turn:
         with pytest.raises(ThreadBusy):
-            async with Held(sample, other, wait_s=0):
+            async with held(sample, other, wait_s=0):
                 raise AssertionError
-        async with Held(sample, other, "u", wait_s=0):
+        async with held(sample, other, "u", wait_s=0):
             await sample.write(other, "u", 0)
         await sample.write(one, "t", 1)
         if how == "expired":
             end_leases()
         elif how == "deleted":
             await sample.delete(other, "t")
-        async with Held(sample, other, wait_s=0, take_over=how == "taken over"):
+        async with held(sample, other, wait_s=0, take_over=how == "taken over"):
             left = [] if how == "deleted" else [0, 1]
             for _ in range(2):
                 with pytest.raises(TurnLost):
@@ -96,7 +84,7 @@ async def test_a_superseded_writer_is_refused_and_replaced(
 async def test_of_two_writers_at_once_each_builds_on_the_other(sample: Sample, open_sample: Open, side: str) -> None:
     async def take_turns(store: AnyStore) -> None:
         for _ in range(4):
-            async with Held(sample, store, wait_s=DEADLINE_S):
+            async with held(sample, store, wait_s=DEADLINE_S):
                 await sample.write(store, "t", len(await sample.steps(store, "t")))
 
     stores = [open_sample(side=side) for _ in range(2)]
@@ -126,12 +114,12 @@ async def test_a_late_packet_of_a_killed_holder_changes_nothing_once_it_is_repla
             await sample.write(near, name, step)
 
     async def write_in_turn(store: AnyStore, name: str, step: int) -> None:
-        async with Held(sample, store, name, lease_s=3_600):
+        async with held(sample, store, name, lease_s=3_600):
             await sample.write(store, name, step)
 
     async for name, arrive in packets(stage, killed_late, prepare, 1, write_in_turn, far, 1):
         end_leases()
-        async with Held(sample, near, name, wait_s=0):
+        async with held(sample, near, name, wait_s=0):
             found = await sample.steps(near, name)
             assert arrive is not None
             arrive()

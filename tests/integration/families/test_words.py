@@ -225,7 +225,7 @@ async def test_the_texts_of_other_tenants_do_not_count_towards_the_limit_of_a_se
                     f"'many', {numbered} FROM numbers"
                 )
                 for query in ("coffee", "coffee common", '"coffee is"'):
-                    # InnoDB leaves texts out for moments while it writes the words of so many to disk.
+                    # InnoDB leaves texts out for moments while it writes the words of 20,000 rows to disk.
                     await until(partial(found_in_each, texts, query, rows), f"{query} is found in every text")
     finally:
         own_sql("SET GLOBAL innodb_ft_result_cache_limit = DEFAULT")

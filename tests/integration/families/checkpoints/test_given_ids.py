@@ -16,7 +16,7 @@ from locus_mysql.errors import Conflict
 from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S
 from .conftest import EACH_WAY, Make, side_name
-from .turns import Held, state_of
+from .turns import held, state_of
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
@@ -85,7 +85,7 @@ async def test_conditions_hold_for_the_replacement_too(
     assert table_contents() == before
     assert await store.save("t", state_of("a", "b", "c"), "second", expected="second") == "second"
     assert await other.load("t") == state_of("a", "b", "c")
-    async with Held(store, "t", lease_s=3600):
+    async with held(store, "t", lease_s=3600):
         await store.save("t", state_of("a", "d"), "first", expected="second")
     assert await other.list_checkpoints("t") == ["first", "second"]
 

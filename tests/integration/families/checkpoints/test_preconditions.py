@@ -15,7 +15,7 @@ from locus_mysql.errors import Conflict, InvalidInput
 from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S
 from .conftest import Make
-from .turns import Held, state_of
+from .turns import held, state_of
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
@@ -74,7 +74,7 @@ async def test_the_expected_checkpoint_must_be_an_id(store: Any) -> None:
 async def test_a_save_that_expects_something_is_one_round_trip(make_store: Make, proxy: WireProxy) -> None:
     store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     newest = await store.save("t", state_of("a"))
-    async with Held(store, "t", lease_s=3600):  # so long that it is not renewed during the test
+    async with held(store, "t", lease_s=3600):  # so long that it is not renewed during the test
         for turn in range(3):
             with proxy.counting() as count:
                 newest = await store.save("t", state_of("a", *"bcd"[: turn + 1]), expected=newest)

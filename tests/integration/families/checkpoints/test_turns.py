@@ -20,7 +20,7 @@ from ...conftest import MakeConfig
 from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S
 from .conftest import Make, RunSQL
-from .turns import SHORT_S, Held, state_of
+from .turns import SHORT_S, held, state_of
 
 END_LEASES = "UPDATE locus_store_ledger SET recorded_at = UTC_TIMESTAMP(6) WHERE recorded_at > UTC_TIMESTAMP(6)"
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
 async def test_a_turn_on_a_thread_that_is_not_there_shows_nothing(make_store: Make, sql: RunSQL) -> None:
     one, other = make_store(), make_store()
-    async with Held(one, "new"):
+    async with held(one, "new"):
         assert await other.exists("new") is False
         assert await other.list_threads() == []
         assert await other.count() == 0
@@ -39,21 +39,21 @@ async def test_a_turn_on_a_thread_that_is_not_there_shows_nothing(make_store: Ma
         assert await other.vacuum(0) == 0
         assert await other.copy_thread("new", "copy") is False
         with pytest.raises(ThreadBusy):
-            async with Held(other, "new", wait_s=0):
+            async with held(other, "new", wait_s=0):
                 raise AssertionError
     assert sql("SELECT COUNT(*) FROM locus_store_threads") == ((0,),)
 
 
 async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> None:
     one, other = make_store(), make_store()
-    async with Held(one, "t") as outer:
-        async with Held(one, "t", wait_s=0) as inner:
+    async with held(one, "t") as outer:
+        async with held(one, "t", wait_s=0) as inner:
             assert inner is outer
         with pytest.raises(ThreadBusy):
-            async with Held(other, "t", wait_s=0):
+            async with held(other, "t", wait_s=0):
                 raise AssertionError
         await one.save("t", state_of("a"))
-    async with Held(other, "t", wait_s=0):
+    async with held(other, "t", wait_s=0):
         pass
 
 
@@ -63,13 +63,13 @@ async def test_nothing_is_written_under_a_turn_that_was_not_renewed(
 ) -> None:
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"), "first")
-    async with Held(one, "t") as turn:
+    async with held(one, "t") as turn:
         sql(END_LEASES)
         with pytest.raises(TurnLost):
             await getattr(one, call[0])(*call[1:])
         assert turn.lost
         assert await other.load("t") == state_of("a")
-        async with Held(other, "t", wait_s=0):
+        async with held(other, "t", wait_s=0):
             with pytest.raises(TurnLost):
                 await one.save("t", state_of("a", "b"))
             with pytest.raises(TurnLost):
@@ -86,7 +86,7 @@ async def test_a_thread_that_another_removes_during_a_turn(
     """Vacuum skips the thread. Deleting the thread ends the turn; the turn does not recreate the thread."""
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"))
-    async with Held(one, "t"):
+    async with held(one, "t"):
         if how == "delete":
             assert await other.delete("t") is True
         elif how == "forget_tenant":
@@ -108,12 +108,12 @@ async def test_a_thread_that_another_removes_during_a_turn(
 async def test_a_turn_outlives_a_delete_within_it(make_store: Make, sql: RunSQL, whole: bool) -> None:
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"), "first")
-    async with Held(one, "t"):
+    async with held(one, "t"):
         assert await one.delete("t", *([] if whole else ["first"])) is True
         assert await other.exists("t") is False
         assert await other.list_threads() == []
         with pytest.raises(ThreadBusy):
-            async with Held(other, "t", wait_s=0):
+            async with held(other, "t", wait_s=0):
                 raise AssertionError
         await one.save("t", state_of("b"), expected=NO_CHECKPOINT)
         assert await other.load("t") == state_of("b")
@@ -127,11 +127,11 @@ async def test_a_turn_outlives_a_copy_onto_its_thread(make_store: Make, held_by:
     one, other = make_store(), make_store()
     await one.save("source", state_of("a"), "first")
     copier = one if held_by == "the copier" else other
-    async with Held(one, "copy"):
+    async with held(one, "copy"):
         assert await copier.copy_thread("source", "copy") is True
         assert await other.load("copy") == state_of("a")
         with pytest.raises(ThreadBusy):
-            async with Held(other, "copy", wait_s=0):
+            async with held(other, "copy", wait_s=0):
                 raise AssertionError
         await one.save("copy", state_of("a", "b"), expected="first")
     assert await other.load("copy") == state_of("a", "b")
@@ -141,9 +141,9 @@ async def test_a_turn_outlives_a_copy_onto_its_thread(make_store: Make, held_by:
 async def test_the_copy_of_a_thread_with_a_turn_has_none(make_store: Make) -> None:
     one, other = make_store(), make_store()
     await one.save("source", state_of("a"))
-    async with Held(one, "source"):
+    async with held(one, "source"):
         assert await one.copy_thread("source", "copy") is True
-        async with Held(other, "copy", wait_s=0):
+        async with held(other, "copy", wait_s=0):
             pass
 
 
@@ -153,7 +153,7 @@ async def test_a_turn_is_renewed_while_it_is_held(make_store: Make, sql: RunSQL)
     def until() -> Any:
         return sql("SELECT recorded_at FROM locus_store_ledger WHERE recorded_at > UTC_TIMESTAMP(6)")[0][0]
 
-    async with Held(one, "t", lease_s=SHORT_S):
+    async with held(one, "t", lease_s=SHORT_S):
         first = until()
         end = time.monotonic() + DEADLINE_S
         while not (until() - first).total_seconds() > SHORT_S:
@@ -165,21 +165,21 @@ async def test_a_turn_is_renewed_while_it_is_held(make_store: Make, sql: RunSQL)
 async def test_leaving_a_block_by_an_error_gives_the_turn_back(make_store: Make) -> None:
     one, other = make_store(), make_store()
     with pytest.raises(LookupError):
-        async with Held(one, "t"):
+        async with held(one, "t"):
             raise LookupError
-    async with Held(other, "t", wait_s=0):
+    async with held(other, "t", wait_s=0):
         pass
 
 
 async def test_closing_a_store_within_a_turn_ends_neither(make_store: Make) -> None:
     one, other = make_store(), make_store()
-    async with Held(one, "t"):
+    async with held(one, "t"):
         await one.close()
         with pytest.raises(ThreadBusy):
-            async with Held(other, "t", wait_s=0):
+            async with held(other, "t", wait_s=0):
                 raise AssertionError
         await one.save("t", state_of("a"))
-    async with Held(other, "t", wait_s=0):
+    async with held(other, "t", wait_s=0):
         pass
 
 
@@ -296,16 +296,16 @@ async def test_a_turn_of_a_cancelled_anyio_scope_is_given_back(make_config: Make
 
 async def test_a_turn_keeps_others_out_until_it_ends(make_store: Make) -> None:
     one, other = make_store(), make_store()
-    async with Held(one, "t"):
+    async with held(one, "t"):
         await one.save("t", state_of("a"))
         with pytest.raises(ThreadBusy) as raised:
-            async with Held(other, "t", wait_s=0):
+            async with held(other, "t", wait_s=0):
                 raise AssertionError
         assert (raised.value.thread_id, raised.value.wait_s) == ("t", 0)
-        async with Held(other, "another thread", wait_s=0):
+        async with held(other, "another thread", wait_s=0):
             pass
         await one.save("t", state_of("a", "b"))
-    async with Held(other, "t", wait_s=0):
+    async with held(other, "t", wait_s=0):
         await other.save("t", state_of("a", "b", "c"))
     assert await one.load("t") == state_of("a", "b", "c")
 

@@ -15,11 +15,15 @@ def state_of(*turns: str) -> dict[str, Any]:
 
 
 class Held:
-    """A turn of either side, awaited here."""
+    """A turn of either side, awaited here.
 
-    def __init__(self, store: Any, *args: Any, **options: Any) -> None:
-        self._block = store.store.turn(*args, **options)
-        self._blocking = isinstance(self._block, AbstractContextManager)
+    Args:
+        block: What a method ``turn`` returned.
+    """
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+        self._blocking = isinstance(block, AbstractContextManager)
 
     async def __aenter__(self) -> Any:
         return self._block.__enter__() if self._blocking else await self._block.__aenter__()
@@ -29,3 +33,8 @@ class Held:
             self._block.__exit__(*error)
         else:
             await self._block.__aexit__(*error)
+
+
+def held(store: Any, *args: Any, **options: Any) -> Held:
+    """Return a turn of a store of either side, to be awaited."""
+    return Held(store.store.turn(*args, **options))
