@@ -321,12 +321,14 @@ def test_rows_that_are_locked_for_long_delay_the_others_by_seconds_at_most(
 ) -> None:
     """Nor are they ended early themselves: the limit of the packet is not theirs."""
     many = crowd(side, pool_size=7, retry_deadline_s=0)
-    for _ in range(6):  # so that one connection is free
-        many.begin(sleeping(0.8))
-    many.wait_until(lambda: many.state.in_use == 6)
     with connect(make_config(), database, autocommit=False) as holder, holder.cursor() as cursor:
         for key in locked:
             cursor.execute("INSERT INTO rows_written VALUES (%s, %s, '')", (key, os.urandom(16)))
+        for opened in [many.begin(sleeping(0.5)) for _ in range(7)]:  # logins can take longer than what follows
+            opened.result(SOON_S)
+        for _ in range(6):  # so that one connection is free
+            many.begin(sleeping(0.8))
+        many.wait_until(lambda: many.state.in_use == 6)
         begun = many.begin(sleeping(0.6))
         many.wait_until(lambda: many.state.in_use == 7)
         writes = {key: many.begin(catching(write(key))) for key in "abcdef"}
