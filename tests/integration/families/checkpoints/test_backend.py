@@ -23,21 +23,6 @@ from .test_store import conversation
 pytestmark = pytest.mark.kept_tables("current")
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_there_is_one_current_state_for_each_id(backend: Any, make_backend: Make) -> None:
-    for turn in range(1, 15):
-        await backend.save("t", conversation(turn), metadata={"turn": turn})
-        assert await backend.load("t") == conversation(turn)
-    other = make_backend()
-    assert await other.load("t") == conversation(14)
-    assert (await other.get_metadata("t"))["metadata"] == {"turn": 14}
-    assert await other.exists("t")
-    assert await other.query_by_metadata("turn", 13) == []
-    assert await other.delete("t") is True
-    assert await backend.load("t") is None
-    assert await backend.delete("t") is False
-
-
 async def test_metadata_queries_bring_the_states_along(backend: Any) -> None:
     for number in range(6):
         await backend.save(f"t{number}", conversation(number + 1), metadata={"even": number % 2 == 0})
