@@ -75,15 +75,6 @@ class TestStored:
         assert len(sizes[0]) == len(sizes[1]) == 8
         assert all(30 <= sealed - clear <= 40 for sealed, clear in zip(*sizes, strict=True))
 
-    async def test_a_program_without_keys_that_copies_encrypted_rows_makes_no_others_of_them(
-        self, open_store: OpenStore
-    ) -> None:
-        await fill(open_store(encryption=keys()))
-        clear = open_store(search=False)
-        await clear.copy_thread("t", "u")
-        with pytest.raises(EncryptionError, match="is encrypted with key '2026-11'"):
-            await clear.load("u")
-
 
 class TestErrors:
     async def test_search_by_word_is_off(self, open_store: OpenStore, make_config: MakeConfig) -> None:
