@@ -121,16 +121,17 @@ def test_a_stopped_copy_says_how_to_go_on_and_is_completed_by_the_next(
 ) -> None:
     write, calls = OwnerWriter._once, list[int]()
 
-    def stopped(self: Any, *steps: Any) -> Any:
+    def stopped(self: Any, *steps: Any, **options: Any) -> Any:
         calls.append(1)
-        done = yield from write(self, *steps)
+        done = yield from write(self, *steps, **options)
         if len(calls) == 3:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)  # a shell ignores SIGINT for its background jobs
         return done
 
+    monkeypatch.setattr(Moving, "max_rows", 4)
     monkeypatch.setattr(OwnerWriter, "_once", stopped)
     command = ["copy", "--from", f"file:{folder}", "--to", "mysql"]
-    assert main(command) == 130
+    assert main(command) == 128 + signal.SIGTERM
     assert "Run the copy again: it continues where it stopped." in capsys.readouterr().err
     assert main(command) == 0
     same_as(folder, config)

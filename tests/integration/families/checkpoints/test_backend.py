@@ -17,7 +17,8 @@ from locus.memory.backends.mysql import MySQLBackend as BuiltIn
 from locus_mysql import MySQLBackend, MySQLConfig, SyncMySQLBackend
 from locus_mysql.errors import ConfigError
 
-from .conftest import EACH_WAY, Make, RunSQL, side_name
+from ...conftest import EACH_WAY
+from .conftest import Make, RunSQL
 from .test_store import conversation
 
 pytestmark = pytest.mark.kept_tables("current")
@@ -130,7 +131,7 @@ async def test_overwriting_leaves_nothing_behind(backend: Any, sql: RunSQL) -> N
     assert size < 400
 
 
-@pytest.mark.parametrize("side", [side for side in EACH_WAY if side[1]], ids=side_name)
+@pytest.mark.parametrize("side", [side for side in EACH_WAY if side.endswith("-async")])
 async def test_locus_adapter_makes_a_checkpointer_of_it(make_backend: Make) -> None:
     adapter = StorageBackendAdapter(make_backend().store)
     assert all(dataclasses.asdict(adapter.capabilities).values())

@@ -13,9 +13,10 @@ import pytest
 from locus_mysql import NO_CHECKPOINT, SyncCheckpointStore
 from locus_mysql.errors import Conflict, InvalidInput
 
+from ...conftest import EACH_WAY
 from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S
-from .conftest import EACH_WAY, Make, side_name
+from .conftest import Make
 from .turns import held, state_of
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
@@ -44,7 +45,7 @@ async def at_once(store: Any, *saves: tuple[Any, ...]) -> list[Any]:
         return [one.exception(DEADLINE_S) or one.result() for one in begun]
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
 @pytest.mark.parametrize("knows", [True, False], ids=["loaded before", "unknown thread"])
 async def test_a_checkpoint_that_another_process_saved_moves_to_the_new_state(
@@ -66,7 +67,7 @@ async def test_a_checkpoint_that_another_process_saved_moves_to_the_new_state(
             assert await reader.query_by_metadata("kind", "old") == []
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 @pytest.mark.parametrize("pipeline", [True, False], ids=["grouped", "each alone"])
 async def test_refused_ids_undo_no_save_that_travels_with_them(make_store: Make, pipeline: bool) -> None:
     """Twelve saves share one connection: half of their ids exist in their threads, saved by another process."""

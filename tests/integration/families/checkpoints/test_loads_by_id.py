@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from .conftest import EACH_WAY, Make, side_name
+from ...conftest import EACH_WAY
+from .conftest import Make
 from .turns import state_of
 
 pytestmark = pytest.mark.kept_tables("dicts")
@@ -29,7 +30,7 @@ async def test_a_checkpoint_that_its_own_process_pruned_is_not_loaded_from_the_c
     assert await store.load("t", "third") == state_of("pear")
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 @pytest.mark.parametrize("options", [{}, {"pipeline": False}], ids=["as usual", "without pipeline"])
 async def test_a_loaded_checkpoint_is_cached_if_it_is_the_newest(make_store: Make, options: dict[str, Any]) -> None:
     saver, reader = make_store(), make_store(**options)

@@ -12,7 +12,8 @@ from locus_mysql.families.checkpoints import maintenance as cleaning
 from locus_mysql.records import ledger
 
 from ....thoroughness import FULL
-from .conftest import SIDES, Make, RunSQL, side_name
+from ...conftest import ONE_OF_EACH
+from .conftest import Make, RunSQL
 from .test_store import conversation
 
 pytestmark = pytest.mark.kept_tables("dicts")
@@ -71,7 +72,7 @@ class TestVacuum:
         assert await store.list_checkpoints("t100") == ["fresh"]
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("side", SIDES if FULL else SIDES[1:], ids=side_name)
+    @pytest.mark.parametrize("side", ONE_OF_EACH if FULL else ONE_OF_EACH[1:])
     async def test_many_deleted_ancestors_are_no_hindrance(self, store: Any, age: Age, sql: RunSQL) -> None:
         await store.save("t", {"n": 0}, "first")
         for turn in range(1_100 if FULL else 300):

@@ -12,8 +12,9 @@ from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.delta import PAYLOAD
 from locus_mysql.runtime.sealing import Sealing
 
+from ...conftest import EACH_WAY
 from ...proxy import WireProxy
-from .conftest import EACH_WAY, Make, RunSQL, side_name
+from .conftest import Make, RunSQL
 
 pytestmark = pytest.mark.kept_tables("dicts")
 
@@ -59,7 +60,7 @@ def copying_rows(sql: RunSQL) -> int:
 
 
 @HISTORIES
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_every_state_is_loaded_by_the_saving_process_and_by_another_one(
     make_store: Make, sql: RunSQL, state: State
 ) -> None:
@@ -75,7 +76,7 @@ async def test_every_state_is_loaded_by_the_saving_process_and_by_another_one(
 
 
 @HISTORIES
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 class TestOneOfEach:
     async def test_states_outlive_those_that_they_copy_from(
         self, make_store: Make, sql: RunSQL, age: Callable[..., None], state: State

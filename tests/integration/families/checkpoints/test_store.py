@@ -10,7 +10,8 @@ import pytest
 
 from locus_mysql.errors import InvalidInput
 
-from .conftest import ALL_SIDES, Make, RunSQL, side_name
+from ...conftest import EVERY_SIDE
+from .conftest import Make, RunSQL
 
 pytestmark = pytest.mark.kept_tables("dicts")
 
@@ -32,7 +33,7 @@ def conversation(turns: int, words: str = "word") -> dict[str, Any]:
     return {"run": "r", "messages": messages, "count": turns}
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EVERY_SIDE)
 class TestOnEveryDriver:
     async def test_a_loaded_state_is_equal_and_has_its_keys_in_the_saved_order(self, store: Any) -> None:
         checkpoint_id = await store.save("t", ODD_STATE, metadata={"ä": ["😀"]})

@@ -10,8 +10,8 @@ import pytest
 from locus_mysql.records import ledger
 from locus_mysql.working import MISSING, TaskState
 
+from ....conftest import EVERY_SIDE
 from ....proxy import WireProxy
-from ...checkpoints.conftest import ALL_SIDES, side_name
 from ..conftest import AnyMemory, Open
 
 pytestmark = pytest.mark.kept_tables("working")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kept_tables("working")
 DEADLINE_S = 120.0
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EVERY_SIDE)
 async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(far: AnyMemory, proxy: WireProxy) -> None:
     async def trips(call: Any) -> int:
         with proxy.counting() as count:
