@@ -19,7 +19,6 @@ from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.owner_writer import OwnerWriter
 
 from ...conftest import MakeConfig
-from ...drivers_under_test import SYNC_DRIVERS
 from ...engines import RECOGNISED
 
 pytestmark = pytest.mark.kept_tables("transcripts")
@@ -29,9 +28,9 @@ LONG = TranscriptKey("test", "project", "long")
 Copy = Callable[[str, str], bool]
 
 
-@pytest.fixture(params=SYNC_DRIVERS)
-def config(make_config: MakeConfig, request: pytest.FixtureRequest) -> MySQLConfig:
-    return make_config(driver=request.param)
+@pytest.fixture
+def config(make_config: MakeConfig) -> MySQLConfig:
+    return make_config(driver="pymysql")
 
 
 @pytest.fixture
