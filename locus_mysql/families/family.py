@@ -13,52 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.resealing import SealedColumn
-from ..engine.operation import Operation
-from ..records.maintenance import Counts, Maintenance, Owned, Removed, Upkeep, Usage
-from ..records.tables import Row, Tables
+from ..records.maintenance import Maintenance, Upkeep
+from ..records.tables import Tables
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
     from .inspection.owners import OwnerChanges, OwnerThreads
-
-
-class Maintains(Protocol):
-    """Counts, lists and removes what tenants have stored: see `Maintenance`. Each method is an operation."""
-
-    def stored(self, tenant: str) -> Operation[Counts]:
-        """Count what a tenant has stored. The first count is of owners. One round trip, and those of the family."""
-
-    def waste(self, tenant: str, older_than_days: float | None = None) -> Operation[Counts]:
-        """Count rows of a tenant that are no longer needed, or soon will not be. Changes nothing."""
-
-    def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
-        """See `Maintenance.vacuum`. Commands require an age for a family that is `Family.vacuumed_by_age`."""
-
-    def tenants(self, after: str = "", limit: int = 500) -> Operation[list[str]]:
-        """Return names of tenants with owners, in their order. One round trip, and one look-up for each name."""
-
-    def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
-        """Return what tenants have stored. Reads a bounded number of rows of each, in one round trip."""
-
-    def named(
-        self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = 500
-    ) -> Operation[list[Owned]]:
-        """Return the next owners of a tenant along the primary key whose names match, expired ones too."""
-
-    @property
-    def together(self) -> int:
-        """The number of owners that one transaction removes."""
-
-    def claim(self, job: str, holder: int) -> Operation[bool]:
-        """See `ledger.claim`."""
-
-    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
-        """See `Maintenance.remove_expired`."""
-
-    def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
-        """Remove owners with their parts, each in one transaction; items of long-term memory some hundreds at once."""
-
-    def forget_rest(self, tenant: str, pattern: str = "*") -> Operation[None]:
-        """Remove parts without an owner, whose owners' names would match, and what the family keeps besides."""
 
 
 class Family(ABC):
@@ -88,7 +47,7 @@ class Family(ABC):
         """Return the tables and their layout version."""
 
     @abstractmethod
-    def maintenance(self, config: MySQLConfig) -> Maintains:
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
         """Return the object that counts and removes rows, of any tenant."""
 
     @abstractmethod
@@ -130,7 +89,7 @@ class DeclaredFamily(Family):
         """See `Family.schema`."""
         return self.declaration(config).schema
 
-    def maintenance(self, config: MySQLConfig) -> Maintains:
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
         return Maintenance(self.declaration(config), self.upkeep(config))
 

@@ -13,8 +13,8 @@ from ..dialect.statement import Query
 from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import Operation, fetch
 from ..errors import InvalidInput
+from ..records.maintenance import Maintenance
 from ..runtime.arguments import check_text
-from .family import Maintains
 from .registry import families, find_family
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _steps(
 
 
 def _forget_owners(
-    maintenance: Maintains, schema: Schema, receipt: Receipt, done: Forgotten, pattern: str, progress: Progress
+    maintenance: Maintenance, schema: Schema, receipt: Receipt, done: Forgotten, pattern: str, progress: Progress
 ) -> Generator[Step, Any, None]:
     after = None
     while page := (yield maintenance.named(receipt.tenant, pattern, after), schema):

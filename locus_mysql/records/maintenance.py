@@ -190,7 +190,7 @@ class Maintenance:
             "WRITTEN": written,
             "RECENT": owner.recent,
             "IDLE": f"{written} < UTC_TIMESTAMP(6) - INTERVAL :age_us MICROSECOND",
-            "NEWEST_FIRST": f" ORDER BY o.tenant DESC, o.{owner.recent} DESC" if owner.recent else "",
+            "NEWEST_FIRST": f" ORDER BY o.{tables.tenant} DESC, o.{owner.recent} DESC" if owner.recent else "",
             "IDENTITY": ", ".join(f"o.{one}" for one in self._columns[1:]),
             "NAME": self.name,
             "TOTALS": "".join(f", COALESCE(SUM(o.{column}), 0)" for column, _ in owner.totals),
@@ -486,9 +486,10 @@ class Maintenance:
 
     def _found(self, statement: SQL, pieces: Mapping[str, str], **values: Any) -> Operation[list[Owned]]:
         (found,) = yield Batch.of(self._owners(statement, pieces, **values))
+        names = self.tables.tenant, *self._columns[1:]
+        rows = [(self.tables.row(self.tables.owner, names, row), row) for row in found.rows]
         return [
-            Owned(self.tables.row(self.tables.owner, self._columns, row), _text(row[-2]), bool(row[-1]))
-            for row in found.rows
+            Owned({"tenant": one.pop(self.tables.tenant), **one}, _text(row[-2]), bool(row[-1])) for one, row in rows
         ]
 
     def _owners(self, statement: Any, pieces: Mapping[str, str] | None = None, **values: Any) -> Any:

@@ -14,7 +14,6 @@ from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
 from locus_mysql.records.owner_writer import OwnerWriter
 from locus_mysql.records.maintenance import Maintenance
-from locus_mysql.integrations.memu.family import MemuMaintenance
 from locus_mysql.records import files
 from locus_mysql.transfer.files import PartFile
 from locus_mysql.families.registry import register_family
@@ -38,7 +37,6 @@ def counted(function):
 
 if what == "removal":
     Maintenance._remove_some = counted(Maintenance._remove_some)
-    MemuMaintenance.remove = counted(MemuMaintenance.remove)
 elif what == "write":
     PartFile.write = counted(PartFile.write)
 elif what == "read":

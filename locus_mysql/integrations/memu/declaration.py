@@ -172,6 +172,8 @@ def _tables(prefix: str, fields: tuple[str, ...]) -> tuple[Tables, ...]:
                 noun=noun,
                 version=("updated_at",),
                 expires="",
+                written="o.updated_at",
+                together=100,
                 fields={name: partial(_stored, scope, name, kind) for name, kind in kinds.items()},
             ),
             tenant="locus_tenant",

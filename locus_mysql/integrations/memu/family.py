@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.sql import SQL, Select
-from ...dialect.statement import like
-from ...engine.operation import Batch, Operation, fetch
-from ...families.family import Family, Maintains
-from ...records import ledger
-from ...records.maintenance import AT_ONCE, COUNTED_ROWS, Count, Counts, Owned, Removed, Usage
+from ...dialect.sql import Select
+from ...engine.operation import Operation, fetch, gather
+from ...families.family import Family
+from ...records.maintenance import AT_ONCE, Count, Counts, Maintenance, Owned, Removed, Usage
 from ...records.tables import Row, Tables
-from .statements import COUNT, Records, memu_dialect
 from .tables import CORE, memu_schema, own_prefix
 
 #: The fields of memU's own user model.
@@ -54,7 +50,7 @@ class MemuFamily(Family):
 
         return tables_of(config, self._fields)[0].schema
 
-    def maintenance(self, config: MySQLConfig) -> Maintains:
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
         """Return the object that counts and removes rows, of any tenant."""
         return MemuMaintenance(config)
 
@@ -68,49 +64,11 @@ class MemuFamily(Family):
 MEMU = MemuFamily()
 
 
-class TenantRow(NamedTuple):
-    """The name of a tenant."""
-
-    tenant: str
-
-
-class NamedRow(NamedTuple):
-    """A record and its name."""
-
-    id: str
-    name: str
-
-
 class FieldRow(NamedTuple):
     """The name of a column."""
 
     name: str
 
-
-class UsedRow(NamedTuple):
-    """A number of records, and the time of the last write among them."""
-
-    number: int
-    written_at: datetime | None
-
-
-#: Relies on the indexes of the user model's fields, which begin with the tenant.
-TENANTS = Select(
-    """
-SELECT DISTINCT r.locus_tenant FROM {table} r
- WHERE r.locus_tenant > :after
- ORDER BY r.locus_tenant
- LIMIT :limit
-""",
-    TenantRow,
-)
-USED = Select(
-    """
-SELECT COUNT(*), MAX(r.updated_at)
-  FROM (SELECT updated_at FROM {table} r WHERE r.locus_tenant = :tenant LIMIT :limit) AS r
-""",
-    UsedRow,
-)
 
 #: The columns of the user model's fields: those that are neither memU's nor begin with ``locus_``.
 FIELDS = Select(
@@ -122,22 +80,10 @@ SELECT c.COLUMN_NAME FROM information_schema.COLUMNS c
 """,
     FieldRow,
 )
-NAMED = Select(
-    """
-SELECT r.id, CONCAT_WS('/', {fields}{kind}, r.id)
-  FROM {table} r
- WHERE r.locus_tenant = :tenant AND r.id > :after
-   AND CONCAT_WS('/', {fields}{kind}, r.id) COLLATE utf8mb4_0900_bin LIKE :pattern
- ORDER BY r.id
- LIMIT :limit
-""",
-    NamedRow,
-)
-REMOVE = SQL("DELETE FROM {table} WHERE locus_tenant = :tenant AND id IN (:ids)")
 
 
-class MemuMaintenance:
-    """Counts, lists and removes records of any user model. See `Maintains`.
+class MemuMaintenance(Maintenance):
+    """Counts, lists and removes records of all kinds and of any user model.
 
     The name of a record is the values of the user model's fields, its kind and its id, with ``/`` between them.
 
@@ -145,92 +91,60 @@ class MemuMaintenance:
         config: The options.
     """
 
-    #: The number of records that one transaction removes.
-    together = 100
-
     def __init__(self, config: MySQLConfig) -> None:
-        self._sql = memu_dialect(own_prefix(config).table_prefix, ())
+        from .declaration import tables_of
+
+        kinds = tables_of(config, ())
+        super().__init__(kinds[0])
+        self._kinds = {one.owner.role: Maintenance(one) for one in kinds}
 
     def stored(self, tenant: str) -> Operation[Counts]:
         """Count records of all kinds. One round trip."""
-        queries = tuple(Records(self._sql, role, tenant).make(COUNT) for role in CORE)
-        results = yield Batch(queries, atomic=False)
-        return (Count(sum(row.total for query in queries for row in results.rows(query)), "{record}"),)
+        found = yield from gather([one.stored(tenant) for one in self._kinds.values()])
+        return (Count(sum(count.number for (count,) in found), "{record}"),)
 
     def waste(self, tenant: str, older_than_days: float | None = None) -> Operation[Counts]:
-        """Count records of recent writes. One round trip."""
-        (recorded,) = yield from fetch(ledger.COUNT_OF_TENANT(self._sql, tenant=tenant))
-        return (Count(recorded.tokens, "{record} of recent writes"),)
+        """Count records of recent writes; those of memU do not expire."""
+        return (yield from super().waste(tenant))[-1:]
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[Counts]:
         """Remove records of recent writes that can no longer be repeated, in short transactions; of all tenants."""
-        removed = yield from ledger.forget_old_tokens(self._sql)
-        return (Count(removed, "{record} of recent writes"),)
+        return (yield from super().vacuum(tenant, older_than_days))[-1:]
 
     def tenants(self, after: str = "", limit: int = AT_ONCE) -> Operation[list[str]]:
-        """Return names of tenants with owners, in their order. One round trip, and one look-up for each name."""
-        queries = [TENANTS(self._sql, pieces=_of(role), after=after, limit=limit) for role in CORE]
-        results = yield Batch(tuple(queries), atomic=False)
-        return sorted({row.tenant for query in queries for row in results.rows(query)})[:limit]
+        """Return names of tenants with records, in their order. One round trip."""
+        found = yield from gather([one.tenants(after, limit) for one in self._kinds.values()])
+        return sorted({name for names in found for name in names})[:limit]
 
     def usage(self, tenants: Sequence[str]) -> Operation[dict[str, Usage]]:
         """Return what tenants have stored. Reads a bounded number of rows of each, in one round trip."""
-        queries = {
-            (tenant, role): USED(self._sql, pieces=_of(role), tenant=tenant, limit=COUNTED_ROWS + 1)
-            for tenant in tenants
-            for role in CORE
-        }
-        results = yield Batch(tuple(queries.values()), atomic=False)
-        found = {}
-        for tenant in tenants:
-            rows = {role: results.rows(queries[tenant, role])[0] for role in CORE}
-            numbers = {self._sql.names[role]: min(row.number, COUNTED_ROWS) for role, row in rows.items()}
-            times = [row.written_at for row in rows.values() if row.written_at is not None]
-            more = any(row.number > COUNTED_ROWS for row in rows.values())
-            found[tenant] = Usage(sum(numbers.values()), numbers, more, max(times, default=None))
-        return found
-
-    def claim(self, job: str, holder: int) -> Operation[bool]:
-        """See `ledger.claim`."""
-        return (yield from ledger.claim(self._sql, job, holder))
-
-    def remove_expired(self, limit: int | None = None, tenant: str | None = None) -> Operation[int]:
-        """Return 0: records do not expire."""
-        return 0
-        yield
+        found = yield from gather([one.usage(tenants) for one in self._kinds.values()])
+        return {tenant: _together([kind[tenant] for kind in found]) for tenant in tenants}
 
     def named(
         self, tenant: str, pattern: str = "*", after: Row | None = None, limit: int = AT_ONCE
     ) -> Operation[list[Owned]]:
         """See `Maintenance.named`. The records of a page are of one kind."""
         core = [*CORE["resources"]]
-        found = yield from fetch(FIELDS(self._sql, name=self._sql.names["resources"], core=core))
-        fields = "".join(f"r.`{row.name}`, " for row in found if row.name.isidentifier())
-        kinds = [*CORE][::-1]  # Relations come first: the server would remove them uncounted with their items.
-        for role in kinds if after is None else kinds[kinds.index(after["role"]) :]:
-            last = after["id"] if after is not None and after["role"] == role else ""
-            pieces = {**_of(role), "fields": fields, "kind": f"'{role}'"}
-            page = yield from fetch(
-                NAMED(self._sql, pieces=pieces, tenant=tenant, after=last, pattern=like(pattern), limit=limit)
-            )
-            if page:
-                return [Owned({"tenant": tenant, "role": role, "id": row.id}, row.name, live=True) for row in page]
+        found = yield from fetch(FIELDS(self._sql.dialect, name=self.tables.names["resources"], core=core))
+        fields = "".join(f"o.`{row.name}`, " for row in found if row.name.isidentifier())
+        roles = [*self._kinds][::-1]  # Relations come first: the server would remove them uncounted with their items.
+        for role in roles if after is None else roles[roles.index(after["role"]) :]:
+            tables = self._kinds[role].tables
+            name = f"CONCAT_WS('/', {fields}'{role}', o.id) COLLATE utf8mb4_0900_bin"
+            kind = Maintenance(replace(tables, owner=replace(tables.owner, name=name)))
+            last = after if after is not None and after["role"] == role else None
+            if page := (yield from kind.named(tenant, pattern, last, limit)):
+                return [one._replace(row={**one.row, "role": role}) for one in page]
         return []
 
     def remove(self, owners: Sequence[Owned]) -> Operation[Removed]:
         """Remove some records of one kind and tenant, in one transaction."""
-        row, token = owners[0].row, os.urandom(16)
-        delete = REMOVE(self._sql, pieces=_of(row["role"]), tenant=row["tenant"], ids=[one.row["id"] for one in owners])
-        outcome = ledger.FIND(self._sql, tenant=row["tenant"], token=token)
-        results = yield Batch.of(
-            delete, ledger.RECORD_AFFECTED(self._sql, tenant=row["tenant"], token=token), outcome_query=outcome
-        )
-        return Removed(ledger.affected_rows(results, delete, outcome), 0)
-
-    def forget_rest(self, tenant: str, pattern: str = "*") -> Operation[None]:
-        """Remove old tokens; records leave nothing else."""
-        yield from ledger.forget_old_tokens(self._sql)
+        return (yield from self._kinds[owners[0].row["role"]].remove(owners))
 
 
-def _of(role: str) -> dict[str, str]:
-    return {"table": f"{{{role}}}"}
+def _together(usages: Sequence[Usage]) -> Usage:
+    """Return what a tenant has of all kinds."""
+    numbers = {name: number for one in usages for name, number in one.rows_of.items()}
+    times = [one.written_at for one in usages if one.written_at is not None]
+    return Usage(sum(numbers.values()), numbers, any(one.more for one in usages), max(times, default=None))

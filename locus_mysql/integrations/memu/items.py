@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 from ...dialect.statement import Param
 from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
-from ...families.memories.arguments import check_count, encode_value
-from ...runtime.arguments import check_text
+from ...families.memories.arguments import encode_value
+from ...runtime.arguments import check_limit, check_text
 from . import statements
 from .operations import MemuStore, RecordOperations, Where, text_of
 from .records import CategoryItem, MemoryCategory, MemoryItem, content_hash, decode_embedding, encode_embedding
@@ -42,14 +42,6 @@ class ItemOperations(RecordOperations[MemoryItem]):
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
         """Return an item; None if there is none."""
         return (yield from self.one(item_id))
-
-    def list_items(self, where: Where = None) -> Operation[dict[str, MemoryItem]]:
-        """Return the items that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
-        return (yield from self.where(where))
-
-    def clear_items(self, where: Where = None) -> Operation[dict[str, MemoryItem]]:
-        """Delete the items that a filter selects, with their relations; return the items."""
-        return (yield from self.clear(where))
 
     def create_item(
         self,
@@ -202,7 +194,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Raises:
             InvalidInput: The query is not an embedding, or the ranking is unknown.
         """
-        wanted = check_count(top_k, "top_k")
+        wanted = check_limit(top_k, "top_k")
         conditions = self.conditions(where)
         query = query_of(query_vec)
         if ranking not in {"similarity", "salience"}:
@@ -222,14 +214,6 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
     role, noun, record = "categories", "Category", MemoryCategory
     view: ClassVar[str] = "categories"
 
-    def list_categories(self, where: Where = None) -> Operation[dict[str, MemoryCategory]]:
-        """Return the categories that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
-        return (yield from self.where(where))
-
-    def clear_categories(self, where: Where = None) -> Operation[dict[str, MemoryCategory]]:
-        """Delete the categories that a filter selects, with their relations; return the categories."""
-        return (yield from self.clear(where))
-
     def get_or_create_category(
         self, *, name: str, description: str, embedding: list[float], user_data: dict[str, Any]
     ) -> Operation[MemoryCategory]:
@@ -247,8 +231,7 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         Raises:
             InvalidInput: The name is too long, or the user model does not allow the scope.
         """
-        texts = {"name": text_of("name", name), "description": text_of("description", description)}
-        return (yield from self.complete(user_data, embedding, **texts, summary=None))
+        return (yield from self.complete(user_data, embedding, name=name, description=description, summary=None))
 
     def update_category(
         self,
@@ -276,10 +259,10 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
             yield from self.change_unless_taken(
                 check_text(category_id, "category_id"),
                 f"The scope has another category named {name!r}",
-                name=text_of("name", name, optional=True),
-                description=text_of("description", description, optional=True),
-                embedding=encode_embedding(embedding),
-                summary=text_of("summary", summary, optional=True),
+                name=name,
+                description=description,
+                embedding=embedding,
+                summary=summary,
             )
         )
 
@@ -292,11 +275,7 @@ class RelationOperations(RecordOperations[CategoryItem]):
 
     role, noun, record = "links", "Relation", CategoryItem
     view: ClassVar[str] = "relations"
-    is_listed = True
-
-    def list_relations(self, where: Where = None) -> Operation[list[CategoryItem]]:
-        """Return the relations that a filter selects, oldest first; see `RecordOperations.conditions`."""
-        return (yield from self.find(self.conditions(where)))
+    is_listed, is_cleared = True, False
 
     def link_item_category(self, item_id: str, cat_id: str, user_data: dict[str, Any]) -> Operation[CategoryItem]:
         """Add an item to a category; an existing relation stays as it is. One round trip.

@@ -26,11 +26,11 @@ from ...runtime.database import Database
 from ...runtime.server_rows import decodes_rows
 from . import statements
 from .declaration import RecordSeals
-from .records import RECORDS, BaseRecord, decode_embedding, encode_embedding, scoped
+from .records import BaseRecord, decode_embedding, encode_embedding, scoped
 from .scope import Scope, aware
 from .searching import KnownEmbeddings
 from .statements import Filter, Page, Records, equals, memu_dialect
-from .tables import CORE, LIMITS
+from .tables import CORE, LIMITS, OPTIONAL
 
 R = TypeVar("R", bound=BaseRecord)
 
@@ -127,8 +127,10 @@ class RecordOperations(Generic[R]):
     record: ClassVar[type[BaseRecord]]
     #: The name of the view of all records.
     view: ClassVar[str]
-    #: Whether that is a list; else it is a mapping.
+    #: Whether that and other results with several records are lists; else they are mappings by id.
     is_listed: ClassVar[bool] = False
+    #: Whether the protocol has a method that clears the records.
+    is_cleared: ClassVar[bool] = True
 
     def __init__(self, store: MemuStore) -> None:
         self.store = store
@@ -179,10 +181,6 @@ class RecordOperations(Generic[R]):
         """Return the records that a filter selects, by id, oldest first."""
         return _by_id((yield from self.find(self.conditions(where))))
 
-    def clear(self, where: Where) -> Operation[dict[str, R]]:
-        """Delete the records that a filter selects; return those that this call deleted. Two round trips."""
-        return (yield from self.remove(self.conditions(where)))
-
     def remove(self, conditions: Filter) -> Operation[dict[str, R]]:
         """Delete the records that meet conditions; return those that this call deleted. Two round trips."""
         doomed = _by_id((yield from self.find(conditions)))
@@ -207,21 +205,24 @@ class RecordOperations(Generic[R]):
         """
         yield from self.store.write(self.records.each(statements.DELETE, [check_text(id, name)]))
 
-    def create(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
+    def create(self, user_data: object, embedding: Any, **values: object) -> Operation[R]:
         """Store a new record. One round trip.
 
         Args:
             user_data: Its scope.
             embedding: Its embedding.
-            values: The other columns.
+            values: The other columns, which are texts.
+
+        Raises:
+            InvalidInput: A text is too long, or the user model does not allow the scope.
         """
         raw = encode_embedding(embedding)
-        columns = self.new(self.store.scope.params(user_data), **values, embedding=raw)
+        columns = self.new(self.store.scope.params(user_data), **self._texts(values), embedding=raw)
         read = self.records.make(statements.LIST, equals(id=columns["id"]))
         rows = yield from self.store.write(self.records.insert(columns), read=read)
         return self.read(rows[0]) if rows else self.deleted(columns, embedding=decode_embedding(raw))
 
-    def complete(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
+    def complete(self, user_data: object, embedding: Any, **values: object) -> Operation[R]:
         """Return the record with these values in its scope; create it if none exists. One round trip.
 
         An existing record gets the embedding or the description only if its own is empty.
@@ -229,11 +230,12 @@ class RecordOperations(Generic[R]):
         Args:
             user_data: The scope.
             embedding: The embedding.
-            values: The other columns, of which ``name`` and ``track`` identify a record in its scope.
+            values: The other columns, which are texts; ``name`` and ``track`` identify a record in its scope.
         """
         scope = self.store.scope.params(user_data)
         raw = encode_embedding(embedding)
-        columns = self.new(scope, **values, embedding=raw, locus_scope=self.store.scope.key(self.store.tenant, scope))
+        key = self.store.scope.key(self.store.tenant, scope)
+        columns = self.new(scope, **self._texts(values), embedding=raw, locus_scope=key)
         unique = equals(**{name: columns[name] for name in UNIQUE if name in columns})
         differences: dict[str, Any] = {
             f"{name}_difference": self.seals.difference(columns, name) for name in ("embedding", "description")
@@ -270,22 +272,29 @@ class RecordOperations(Generic[R]):
             raise NotFound(f"{self.noun} with id {id} not found")
         return self.read(rows[0])
 
-    def change_unless_taken(self, id: str, taken: str, **given: Param) -> Operation[R]:
+    def change_unless_taken(self, id: str, taken: str, **given: Any) -> Operation[R]:
         """Change the columns of a record whose values are not None. One round trip.
 
         Args:
             id: The record's id.
             taken: The message if another record has the new values of a unique key.
-            given: The columns.
+            given: The columns: texts, and ``embedding``.
 
         Raises:
             NotFound: No such record exists.
             InvalidInput: Another record has the new values of a unique key.
         """
+        raw = encode_embedding(given.pop("embedding", None))
+        texts = {name: text_of(name, text) for name, text in given.items() if text is not None}
         try:
-            return (yield from self.change(id, {name: one for name, one in given.items() if one is not None}))
+            return (yield from self.change(id, texts if raw is None else {**texts, "embedding": raw}))
         except Duplicate:
             raise InvalidInput(f"{taken}; nothing was changed.") from None
+
+    def _texts(self, values: Mapping[str, object]) -> dict[str, Param]:
+        """Check the texts of columns; None stands for NULL, where a column may be."""
+        optional = OPTIONAL[self.role]
+        return {name: text_of(name, text, optional=name in optional) for name, text in values.items()}
 
     @decodes_rows
     def read(self, row: Row) -> R:
@@ -321,15 +330,6 @@ class RecordOperations(Generic[R]):
         for name, field in self.store.scope.fields.items():
             fields[name] = None if values[name] is None else field.read(values[name])
         return self.model.model_construct(**{**fields, "created_at": now, "updated_at": now, **known})
-
-
-def reader(store: MemuStore, of_role: str) -> RecordOperations[Any]:
-    """Return what reads records of one kind, as `RECORDS` has them."""
-
-    class Reader(RecordOperations[Any]):
-        role, noun, record, view = of_role, of_role, RECORDS[of_role], of_role
-
-    return Reader(store)
 
 
 def text_of(name: str, value: object, *, optional: bool = False) -> str | None:

@@ -5,16 +5,15 @@ memU has the same resources, with other methods.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
-from ...families.memories.arguments import check_count
 from ...families.memories.vectors.matrix import Matrix
-from ...runtime.arguments import check_text
+from ...runtime.arguments import check_limit, check_text
 from . import statements
-from .operations import RecordOperations, Where, text_of
-from .records import RecallFile, RecallFileSegment, Resource, WorkspaceResource, encode_embedding
+from .operations import RecordOperations, Where
+from .records import RecallFile, RecallFileSegment, Resource, WorkspaceResource
 from .searching import query_of
 from .statements import Page, equals
 
@@ -30,10 +29,6 @@ class RecallFileOperations(RecordOperations[RecallFile]):
 
     role, noun, record = "recall_files", "Recall file", RecallFile
     view: ClassVar[str] = "recall_files"
-
-    def list_recall_files(self, where: Where = None) -> Operation[dict[str, RecallFile]]:
-        """Return the recall files that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
-        return (yield from self.where(where))
 
     def list_recall_files_page(
         self, where: Where, *, after: Position | None, limit: int
@@ -54,7 +49,7 @@ class RecallFileOperations(RecordOperations[RecallFile]):
             InvalidInput: The filter has an unknown field, or ``after`` is not a position.
         """
         conditions = self.conditions(where)
-        size = check_count(limit, "limit", 1)
+        size = check_limit(limit, "limit", 1)
         if after is not None:
             if not isinstance(after, tuple | list) or len(after) != len(ORDER):
                 raise InvalidInput("after must be a track, a name and an id, as the page before returned them.")
@@ -65,10 +60,6 @@ class RecallFileOperations(RecordOperations[RecallFile]):
             return files, None
         last = files[size - 1]
         return files[:size], (last.track, last.name, last.id)
-
-    def clear_recall_files(self, where: Where = None) -> Operation[dict[str, RecallFile]]:
-        """Delete the recall files that a filter selects; return them. Their segments stay."""
-        return (yield from self.clear(where))
 
     def get_or_create_recall_file(
         self,
@@ -94,8 +85,7 @@ class RecallFileOperations(RecordOperations[RecallFile]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        given = {"name": name, "track": track, "description": description}
-        texts = {field: text_of(field, text) for field, text in given.items()}
+        texts = {"name": name, "track": track, "description": description}
         return (yield from self.complete(user_data, embedding, **texts, content=None))
 
     def update_recall_file(
@@ -124,10 +114,10 @@ class RecallFileOperations(RecordOperations[RecallFile]):
             yield from self.change_unless_taken(
                 check_text(recall_file_id, "recall_file_id"),
                 f"The scope has another recall file named {name!r} in the same track",
-                name=text_of("name", name, optional=True),
-                description=text_of("description", description, optional=True),
-                embedding=encode_embedding(embedding),
-                content=text_of("content", content, optional=True),
+                name=name,
+                description=description,
+                embedding=embedding,
+                content=content,
             )
         )
 
@@ -138,10 +128,6 @@ class SegmentOperations(RecordOperations[RecallFileSegment]):
     role, noun, record = "segments", "Segment", RecallFileSegment
     view: ClassVar[str] = "segments"
     is_listed = True
-
-    def list_segments(self, where: Where = None) -> Operation[list[RecallFileSegment]]:
-        """Return the segments that a filter selects, oldest first; see `RecordOperations.conditions`."""
-        return (yield from self.find(self.conditions(where)))
 
     def list_segments_for_file(self, recall_file_id: str) -> Operation[list[RecallFileSegment]]:
         """Return the segments of a recall file, oldest first."""
@@ -168,8 +154,7 @@ class SegmentOperations(RecordOperations[RecallFileSegment]):
         Raises:
             InvalidInput: A value is too long, or the user model does not allow the scope.
         """
-        given = {"recall_file_id": recall_file_id, "track": track, "text": text}
-        texts = {field: text_of(field, value) for field, value in given.items()}
+        texts = {"recall_file_id": recall_file_id, "track": track, "text": text}
         return (yield from self.create(user_data, embedding, **texts))
 
     def delete_segment(self, segment_id: str) -> Operation[None]:
@@ -181,33 +166,12 @@ class SegmentOperations(RecordOperations[RecallFileSegment]):
         of_file = equals(recall_file_id=check_text(recall_file_id, "recall_file_id"))
         return list((yield from self.remove(of_file)).values())
 
-    def clear_segments(self, where: Where = None) -> Operation[list[RecallFileSegment]]:
-        """Delete the segments that a filter selects; return them. Two round trips."""
-        return list((yield from self.clear(where)).values())
 
-
-W = TypeVar("W", bound=WorkspaceResource)
-
-
-class _AnyResources(RecordOperations[W]):
-    """Operations on resources that both packages have."""
-
-    role, noun = "resources", "Resource"
-    view: ClassVar[str] = "resources"
-
-    def list_resources(self, where: Where = None) -> Operation[dict[str, W]]:
-        """Return the resources that a filter selects, by id, oldest first; see `RecordOperations.conditions`."""
-        return (yield from self.where(where))
-
-    def clear_resources(self, where: Where = None) -> Operation[dict[str, W]]:
-        """Delete the resources that a filter selects, with their items; return the resources."""
-        return (yield from self.clear(where))
-
-
-class ResourceOperations(_AnyResources[Resource]):
+class ResourceOperations(RecordOperations[Resource]):
     """Operations on memU's resources: the files and conversations that items come from."""
 
-    record = Resource
+    role, noun, record = "resources", "Resource", Resource
+    view: ClassVar[str] = "resources"
 
     def create_resource(
         self,
@@ -232,16 +196,15 @@ class ResourceOperations(_AnyResources[Resource]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        given = {"url": url, "modality": modality, "local_path": local_path}
-        texts = {field: text_of(field, text) for field, text in given.items()}
-        texts["caption"] = text_of("caption", caption, optional=True)
+        texts = {"url": url, "modality": modality, "local_path": local_path, "caption": caption}
         return (yield from self.create(user_data, embedding, **texts, track=None))
 
 
-class WorkspaceResourceOperations(_AnyResources[WorkspaceResource]):
+class WorkspaceResourceOperations(RecordOperations[WorkspaceResource]):
     """Operations on memu-cli's resources: the files of a workspace."""
 
-    record = WorkspaceResource
+    role, noun, record = "resources", "Resource", WorkspaceResource
+    view: ClassVar[str] = "resources"
 
     def create_resource(
         self,
@@ -266,9 +229,7 @@ class WorkspaceResourceOperations(_AnyResources[WorkspaceResource]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        texts = {"url": text_of("url", url), "modality": "", "local_path": text_of("local_path", local_path)}
-        for field, text in (("caption", caption), ("track", track)):
-            texts[field] = text_of(field, text, optional=True)
+        texts = {"url": url, "modality": "", "local_path": local_path, "caption": caption, "track": track}
         return (yield from self.create(user_data, embedding, **texts))
 
     def delete_resource(self, resource_id: str) -> Operation[None]:
@@ -290,7 +251,7 @@ class WorkspaceResourceOperations(_AnyResources[WorkspaceResource]):
         Raises:
             InvalidInput: The query is not an embedding, or the filter has an unknown field.
         """
-        wanted = check_count(top_k, "top_k", -(2**31))
+        wanted = check_limit(top_k, "top_k", -(2**31))
         conditions = self.conditions(where)
         query = query_of(query_vec)
         if query is None or wanted < 1:

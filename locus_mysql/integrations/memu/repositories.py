@@ -5,30 +5,37 @@ A repository has the methods of a class of operations, blocking or awaited; a vi
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import AsyncIterator, Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from functools import cache
 from inspect import getmembers, isgeneratorfunction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from ...engine.operation import Operation, named
 from ...runtime.stores import awaited_method, blocking_method
-from .operations import MemuStore, RecordOperations
+from .operations import MemuStore, RecordOperations, Where
 from .records import BaseRecord
 
 R = TypeVar("R", bound=BaseRecord)
 
 
-class Repository:
-    """A repository; `repository` makes it with its methods.
+class _OfRecords(Generic[R]):
+    """Base of repositories and views of the records of one kind.
 
     Args:
-        operations: The operations.
+        operations: The operations on the records.
         run: Runs an operation; returns its result, or an awaitable.
     """
 
-    def __init__(self, operations: RecordOperations[Any], run: Callable[[Operation[Any]], Any]) -> None:
+    def __init__(self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Any]) -> None:
         self._operations = operations
         self._run = run
+
+    def __repr__(self) -> str:
+        return f"<{self._operations.role} in the database>"
+
+
+class Repository(_OfRecords[Any]):
+    """A repository; `repository` makes it with its methods."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -62,24 +69,37 @@ def _repository_class(kind: type[RecordOperations[Any]], awaits: bool) -> type[R
         for name, one in getmembers(kind, isgeneratorfunction)
         if not name.startswith("_") and not hasattr(RecordOperations, name)
     }
+    methods |= {one.__name__: method(one) for one in _of_all_kinds(kind)}
     methods["load_existing"] = method(kind.load_existing)
     name = kind.__name__.replace("Operations", "Repository")
     return type(f"Async{name}" if awaits else name, (Repository,), {"__doc__": kind.__doc__, **methods})
 
 
-class RecordView(Mapping[str, R]):
+def _of_all_kinds(kind: type[RecordOperations[Any]]) -> list[Callable[..., Operation[Any]]]:
+    """Return the operations that list and clear the records of a kind, under the names of memU's protocols."""
+
+    def listed(self: RecordOperations[Any], where: Where = None) -> Operation[Any]:
+        """Return the records that a filter selects, oldest first; see `RecordOperations.conditions`."""
+        found = yield from self.where(where)
+        return list(found.values()) if self.is_listed else found
+
+    def cleared(self: RecordOperations[Any], where: Where = None) -> Operation[Any]:
+        """Delete the records that a filter selects, with those that refer to them; return the records.
+
+        Recall files keep their segments. Two round trips.
+        """
+        found = yield from self.remove(self.conditions(where))
+        return list(found.values()) if self.is_listed else found
+
+    listed.__name__, cleared.__name__ = f"list_{kind.view}", f"clear_{kind.view}"
+    return [listed, cleared] if kind.is_cleared else [listed]
+
+
+class RecordView(_OfRecords[R], Mapping[str, R]):
     """The records of one kind by id, as they are in the database at the time of access.
 
     Each access is one round trip: ``view[id]``, ``len(view)``, ``view.values()``, ``view.items()``.
-
-    Args:
-        operations: The operations on the records.
-        run: Runs an operation.
     """
-
-    def __init__(self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Any]) -> None:
-        self._operations = operations
-        self._run = run
 
     def __getitem__(self, id: str) -> R:
         record: R | None = self._run(named(self._operations.one(id), "get"))
@@ -107,9 +127,6 @@ class RecordView(Mapping[str, R]):
         """Return all records by id, as they are now."""
         records: dict[str, R] = self._run(named(self._operations.where(), "copy"))
         return records
-
-    def __repr__(self) -> str:
-        return f"<{self._operations.role} in the database>"
 
 
 class RecordListView(Sequence[R]):
@@ -151,19 +168,8 @@ class RecordListView(Sequence[R]):
         return repr(self._records)
 
 
-class AsyncRecordView(Generic[R]):
-    """The records of one kind, as an asynchronous view; each access is one round trip.
-
-    Args:
-        operations: The operations on the records.
-        run: Runs an operation.
-    """
-
-    def __init__(
-        self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
-    ) -> None:
-        self._operations = operations
-        self._run = run
+class AsyncRecordView(_OfRecords[R]):
+    """The records of one kind, as an asynchronous view; each access is one round trip."""
 
     async def get(self, id: str) -> R | None:
         """Return the record with an id, or None."""
@@ -183,6 +189,3 @@ class AsyncRecordView(Generic[R]):
     async def __aiter__(self) -> AsyncIterator[str]:
         for id in await self._run(named(self._operations.ids(), "list")):
             yield id
-
-    def __repr__(self) -> str:
-        return f"<{self._operations.role} in the database>"

@@ -16,18 +16,10 @@ from .operations import UNIQUE, MemuStore, text_of
 from .records import encode_embedding
 from .scope import time_field
 from .statements import equals
-from .tables import CORE
+from .tables import CORE, OPTIONAL
 
 #: A record, or its fields by their names.
 AnyRecord: TypeAlias = object
-
-#: Fields whose text may be missing.
-_OPTIONAL = frozenset(
-    (
-        *(("resources", "caption"), ("resources", "track"), ("items", "resource_id"), ("categories", "summary")),
-        ("recall_files", "content"),
-    )
-)
 
 #: The values of fields that records of one of memU's protocols lack.
 _MISSING = {("resources", "modality"): "", ("recall_files", "track"): "memory", ("segments", "track"): "memory"}
@@ -149,7 +141,7 @@ class MemuOperations(MemuStore):
             elif name == "extra":
                 values[name] = encode_extra(value or {})
             else:
-                values[name] = text_of(name, value, optional=(role, name) in _OPTIONAL)
+                values[name] = text_of(name, value, optional=name in OPTIONAL[role])
         values |= {"locus_tenant": self.tenant, **scope}
         if role in {"items", "categories", "recall_files"}:
             values["locus_scope"] = self.scope.key(self.tenant, scope)

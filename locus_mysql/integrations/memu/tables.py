@@ -144,6 +144,7 @@ _DEFINITIONS = {
 }
 
 _COLUMN = re.compile(r"^  ([a-z]\w*) +([A-Z]+)(?:\((\d+)\))?", re.MULTILINE)
+_NULL = re.compile(r"^  ([a-z]\w*) +[A-Z]\S* +NULL", re.MULTILINE)
 
 #: The columns of a record, without those of its scope and those that memU does not have.
 CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -151,6 +152,11 @@ CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         role: tuple(name for name, _, _ in _COLUMN.findall(text) if not name.startswith("locus_"))
         for role, text in _DEFINITIONS.items()
     }
+)
+
+#: Those that may be NULL.
+OPTIONAL: Mapping[str, frozenset[str]] = MappingProxyType(
+    {role: frozenset(_NULL.findall(text)) for role, text in _DEFINITIONS.items()}
 )
 
 #: The maximum lengths of short texts, in characters, by the columns' names.
