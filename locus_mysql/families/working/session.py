@@ -149,7 +149,7 @@ class Work(View):
                 before = self.session.entries[kind].get(name)
                 if before is entry or before == entry:
                     continue
-                if before is not None and entry.size_bytes and before.version == entry.version:
+                if before is not None and before._replace(used=entry.used) == entry:
                     changes.uses.append((name, entry.used))
                 elif entry.size_bytes or kind != NOTE:
                     changes.puts.append((kind, name, entry))
@@ -284,12 +284,13 @@ class Work(View):
     def _new_version(self, kind: int, name: str) -> int:
         """Return the version of an entry that is written now: when a replayed command was made, else the stamp.
 
-        So of the writes that several processes replay, the newest stays. A version must be above the one before, and
-        above the stamps of checkpoints that do not contain it.
+        So of the writes that several processes replay, the newest stays. A version must not be below the one before,
+        and must be above the stamps of checkpoints that do not contain it.
         """
         entry = self.changed[kind].get(name) or self.session.entries[kind].get(name)
         before = self.session.deleted.get(name, 0) if entry is None else entry.version
-        return self._at_us if max(before, self.head.kept) < self._at_us < self.head.stamp else self.head.stamp
+        fits = before <= self._at_us and self.head.kept < self._at_us < self.head.stamp
+        return self._at_us if fits else self.head.stamp
 
     def _forget(self, kind: int, name: str, version: int) -> None:
         self._retain(kind, name)

@@ -35,19 +35,6 @@ class NewEntry(NamedTuple):
     valid_until: int = 0
 
 
-class NewCheckpoint(NamedTuple):
-    """A checkpoint that is written."""
-
-    checkpoint_id: str
-    stamp: int
-    label: str | None
-    variables: int
-    notes: int
-    size_bytes: int
-    created_at: str | None
-    checksum: int
-
-
 class Use(NamedTuple):
     """The stamp of the last use of a variable."""
 
@@ -156,7 +143,8 @@ DROP = SQL("DELETE FROM {entries} WHERE {ROWS} AND kind = 3 AND name IN (:names)
 
 CREATE = SQL("""
 INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at, checksum)
-VALUES [rows: (:tenant, :sid, :checkpoint_id, :stamp, :label, :variables, :notes, :size_bytes, :created_at, :checksum)]
+VALUES [rows: (:tenant, :sid, :checkpoint_id, :stamp, :label, :variables, :notes, :size_bytes,
+        TIMESTAMPADD(MICROSECOND, :created_us, '1970-01-01'), :checksum)]
 """)
 DELETE = SQL("DELETE FROM {checkpoints} WHERE {ROWS} AND checkpoint_id IN (:ids)")
 

@@ -7,16 +7,14 @@ import os
 import time
 from collections import OrderedDict
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from ....engine.logs import loggable
 from ....errors import LocusMySQLError, NotFound, Unavailable, UsageError
 from .. import calls
-from .breaker import Breaker
 from .interface import OutageStatus
-from .mirror import Mirror, now_us
-from .queued import Part, Queued, SessionState, single
-from .replaying import OUTAGES, Ask, Replayer, Settings, StepGenerator
+from .queued import Mirror, Part, Queued, SessionState, now_us, shown, single
+from .replaying import OUTAGES, Ask, Breaker, Replayer, Settings, StepGenerator
 
 
 class Failover:
@@ -143,7 +141,10 @@ class Failover:
         if call.writes and reply.stamp:
             self.replayer.learn_clock(reply.stamp, sent_us, state.answered_us)
         if self.settings.has_fallback:
-            self.mirror.learn(call, reply)
+            if _restored(call):
+                state.shown_since = reply.stamp
+            if reply.stamp >= state.shown_since or not reply.stamp:
+                self.mirror.learn(call, reply, reply.stamp)
             if state.offline and call.writes:
                 yield from self._update_fallback(state, call, reply)
         yield from self.replayer.replay_another(state)
@@ -151,17 +152,11 @@ class Failover:
 
     def _update_fallback(self, state: SessionState, call: calls.Call, reply: calls.Reply) -> StepGenerator[None]:
         """Send the writes of a call to the fallback, which serves the session by now, after a late answer."""
-        commands: list[calls.Command[Any]] = []
-        for command, result in zip(call.commands, reply.results, strict=True):
-            match command:
-                case calls.Increment(key):
-                    commands.append(calls.Write((calls.Variable(key, b"%d" % cast(int, result)),)))
-                case calls.CompareAndSet(variable):
-                    commands += [calls.Write((replace(variable, ttl_us=None),))] if result else []
-                case calls.CreateCheckpoint() | calls.RestoreCheckpoint() | calls.DeleteCheckpoint() | calls.Touch():
-                    continue
-                case _:
-                    commands += [] if command.reads else single(command)
+        results = zip(call.commands, reply.results, strict=True)
+        written = [pair for pair in results if not (pair[0].reads or isinstance(pair[0], calls.RestoreCheckpoint))]
+        commands = list[calls.Command[Any]]()
+        for command, result in written:
+            commands += single(command) if isinstance(command, calls.Replayed) else shown(command, result)
         yield state.lock
         try:
             if state.offline and commands:
@@ -215,7 +210,7 @@ class Failover:
 
     def _go_offline(self, state: SessionState, call: calls.Call) -> StepGenerator[None]:
         """Write what was seen of the session to the fallback, except where that has something newer."""
-        content = self.mirror.content(state.address)
+        content = self.mirror.content(state.address, self.replayer.primary_us(state))
         if state.answered_us:
             content = [calls.Clear(), calls.ClearNotes(), *content]
             yield from self._on_fallback_if_older(state, call, content, state.answered_us)
@@ -265,7 +260,7 @@ class Failover:
                 case calls.CompareAndSet() | calls.Replayed() if not result:
                     continue
             entries += [Queued(one, at_us, made_us) for one in single(command)]
-        self.mirror.learn(call, reply)
+        self.mirror.learn(call, reply, self.replayer.primary_us(state))
         if not entries and not sent_at_us:
             return
         if any(isinstance(entry.command, calls.End) for entry in entries):

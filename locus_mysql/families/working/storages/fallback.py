@@ -15,12 +15,11 @@ from ....engine.logs import WORKING, loggable
 from ....engine.operation import drive_awaited, drive_blocking
 from ....errors import ConfigError, LocusMySQLError
 from ..calls import Address
-from .breaker import Breaker
 from .failover import Failover
 from .in_memory import InMemoryStorage
 from .interface import FairLock, MayDegrade, OutageStatus, Storage, TwoSided
-from .mirror import Mirror
-from .replaying import Settings, Step
+from .queued import Mirror
+from .replaying import Breaker, Settings, Step
 
 T = TypeVar("T")
 

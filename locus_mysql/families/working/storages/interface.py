@@ -6,17 +6,15 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Hashable
+from collections.abc import Coroutine, Generator, Hashable
+from concurrent.futures import Future
 from contextlib import nullcontext
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
 from ....drivers.interface import WATCH
 from ....runtime.arguments import check_tenant
 from ..calls import Address, Call, Reply
-
-#: Wakes a waiter; returns False if the waiter no longer exists.
-Wake: TypeAlias = Callable[[], bool]
 
 
 class FairLock:
@@ -29,21 +27,13 @@ class FairLock:
     def __init__(self, places: int = 1) -> None:
         self._guard = threading.Lock()
         self._free = places
-        self._waiters: deque[Wake] = deque()
+        #: Each waiter with its event loop, if it has one.
+        self._waiters: deque[tuple[Future[None], asyncio.AbstractEventLoop | None]] = deque()
 
-    def acquire(self, wake: Wake | None = None) -> bool:
-        """Take the lock if it is free; return whether it was.
-
-        Args:
-            wake: Called, from any thread, once the waiter holds the lock. None: do not wait.
-        """
+    def acquire(self) -> bool:
+        """Take the lock if it is free; return whether it was."""
         with self._guard:
-            if self._free:
-                self._free -= 1
-                return True
-            if wake is not None:
-                self._waiters.append(wake)
-            return False
+            return self._take()
 
     def release(self) -> None:
         """Pass the lock to the next waiter."""
@@ -52,62 +42,35 @@ class FairLock:
                 if not self._waiters:
                     self._free += 1
                     return
-                wake = self._waiters.popleft()
-            if wake():
+                waiter, loop = self._waiters.popleft()
+            if not (loop is not None and loop.is_closed()) and waiter.set_running_or_notify_cancel():
+                waiter.set_result(None)
                 return
-
-    def cancel(self, wake: Wake) -> None:
-        """Stop waiting. If the waiter was given the lock meanwhile, the lock is passed on."""
-        with self._guard:
-            waits = wake in self._waiters
-            if waits:
-                self._waiters.remove(wake)
-        if not waits:
-            self.release()
 
     async def wait(self, timeout_s: float | None = None) -> None:
         """Wait until the lock is held; raises `TimeoutError` after the timeout, in seconds."""
-        if self.acquire():
-            return
-        loop = asyncio.get_running_loop()
-        held: asyncio.Future[None] = loop.create_future()
-
-        def wake() -> bool:
-            try:
-                loop.call_soon_threadsafe(_settle, held)
-            except RuntimeError:  # the loop is closed
-                return False
-            return True
-
-        if self.acquire(wake):
+        waiter = self._enter(asyncio.get_running_loop())
+        if waiter is None:
             return
         try:
             async with asyncio.timeout(timeout_s):
-                await held
+                await asyncio.wrap_future(waiter)
         except BaseException:
-            self.cancel(wake)
+            self._give_up(waiter)
             raise
 
     def wait_blocking(self, timeout_s: float | None = None) -> None:
         """The same, blocking."""
-        if self.acquire():
-            return
-        held = threading.Event()
-
-        def wake() -> bool:
-            held.set()
-            return True
-
-        if self.acquire(wake):
+        waiter = self._enter(None)
+        if waiter is None:
             return
         watch = WATCH.get()
         if watch is not None:  # the holder may wait for what the watch of this thread's call holds
             watch.begin()
         try:
-            if not held.wait(timeout_s):
-                raise TimeoutError
+            waiter.result(timeout_s)
         except BaseException:
-            self.cancel(wake)
+            self._give_up(waiter)
             raise
         if watch is not None:
             watch.end()
@@ -119,6 +82,25 @@ class FairLock:
 
     def __exit__(self, *error: object) -> None:
         self.release()
+
+    def _take(self) -> bool:
+        taken = self._free > 0
+        self._free -= taken
+        return taken
+
+    def _enter(self, loop: asyncio.AbstractEventLoop | None) -> Future[None] | None:
+        """Take the lock, or return a waiter that is done once it holds the lock."""
+        with self._guard:
+            if self._take():
+                return None
+            waiter = Future[None]()
+            self._waiters.append((waiter, loop))
+            return waiter
+
+    def _give_up(self, waiter: Future[None]) -> None:
+        """Stop waiting. If the waiter was given the lock meanwhile, the lock is passed on."""
+        if not waiter.cancel():
+            self.release()
 
 
 class SessionLocks:
@@ -139,11 +121,6 @@ class SessionLocks:
             if lock is None:
                 lock = self._locks[key] = FairLock()
             return lock
-
-
-def _settle(held: asyncio.Future[None]) -> None:
-    if not held.done():
-        held.set_result(None)
 
 
 T = TypeVar("T")

@@ -29,7 +29,7 @@ from ..session import Work
 from ..statements import reading, writing
 from ..statements.reading import CheckpointRow, EntryRow, HeadRow
 from ..statements.tables import SessionKey, working_dialect
-from ..statements.writing import NewCheckpoint, Outcome, Use, in_portions, sql_time
+from ..statements.writing import Outcome, Use, in_portions, sql_time
 from .interface import SessionLocks, TwoSided
 from .optimistic import (
     EXPIRING,
@@ -275,9 +275,7 @@ class WorkingOperations(OptimisticOperations):
         steps += in_portions(writing.DROP, "names", changes.drops, *of_session)
         steps += in_portions(writing.PUT, "rows", [seals.row(*put) for put in changes.puts], *of_session)
         steps += in_portions(writing.USE, "rows", [Use(*use) for use in changes.uses], *of_session)
-        rows = [seals.checkpoint_row(one) for one in changes.created]
-        created = [NewCheckpoint(*row[:6], sql_time(row.created_us), row.checksum) for row in rows]
-        steps += in_portions(writing.CREATE, "rows", created, *of_session)
+        steps += in_portions(writing.CREATE, "rows", [*map(seals.checkpoint_row, changes.created)], *of_session)
         if changes.removed:
             steps.append(writing.DELETE(self.sql, key, sid=work.head.sid, ids=changes.removed))
             steps.append(writing.PRUNE(self.sql, key, sid=work.head.sid))

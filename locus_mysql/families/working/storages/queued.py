@@ -1,14 +1,18 @@
-"""Writes that wait for the primary, and what a process remembers of a session meanwhile. Does no I/O."""
+"""What a process keeps of sessions for outages: what it has seen of them (`Mirror`), and writes that wait. No I/O."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ....errors import CapacityExceeded
 from .. import calls
+from .in_memory import InMemoryStorage
 from .interface import FairLock
-from .mirror import now_us
 
 #: A part of the queue takes no further writes once it has this many, or this many bytes. Each part is sent as one call.
 PART_ENTRIES, PART_BYTES = 64, 1_048_576
@@ -21,6 +25,142 @@ RECOGNISED_US = calls.RECOGNISED_US * 14 // 15
 
 #: The number of descriptions of lost writes that are kept of a session.
 LOST = 100
+
+
+def single(command: calls.Command[Any]) -> list[calls.Command[Any]]:
+    """Return a command that writes as commands of one variable each."""
+    match command:
+        case calls.Write(variables):
+            return [calls.Write((variable,)) for variable in variables]
+        case calls.Remove(keys):
+            return [calls.Remove((key,)) for key in keys]
+        case calls.Replayed(inner):  # of a storage that has this one as its fallback
+            return single(inner)
+    return [] if command.reads else [command]
+
+
+def shown(command: calls.Command[Any], result: Any) -> list[calls.Command[Any]]:
+    """Return commands of one variable each that write what a command and its result show of the session."""
+    match command:
+        case calls.Read(keys):
+            return [_as_found(key, result.get(key)) for key in keys]
+        case calls.ReadAll():
+            return [calls.Clear(), *(_as_found(key, found) for key, found in result.items())]
+        case calls.Increment(key):
+            return [calls.Write((calls.Variable(key, b"%d" % result),))]
+        case calls.CompareAndSet(variable):
+            return [calls.Write((replace(variable, ttl_us=None),))] if result else []
+        case calls.ReadTask():
+            return [calls.WriteTask(result)]
+        case calls.ReadNotes(None):
+            return [calls.ClearNotes(), *map(calls.Append, result)]
+        case calls.RestoreCheckpoint():
+            return [calls.Clear(), calls.ClearNotes(), calls.WriteTask(None)]
+        case calls.Replayed(calls.Increment(key)):
+            return [calls.Remove((key,))]
+        case calls.Replayed(inner):
+            return shown(inner, result) if result else []
+        case calls.CreateCheckpoint() | calls.DeleteCheckpoint() | calls.Touch():
+            return []
+    return single(command)
+
+
+def _as_found(key: str, found: calls.Found | None) -> calls.Command[Any]:
+    """Return the command that writes a variable as it was read."""
+    return calls.Remove((key,)) if found is None else calls.Write((calls.Variable(key, found.value, found.left_us),))
+
+
+#: The limits of a session in the mirror: none but the memory of all.
+_UNLIMITED = calls.Limits(2**31, 2**31, 2**40, 2**31)
+
+
+class Mirror:
+    """What a process has seen of the sessions that it used last. Thread-safe.
+
+    It is a storage in memory whose clock is the primary's, and whose versions are stamps of the primary. What is
+    learned is written as replayed commands, so of two answers that overtook each other the later one stays.
+
+    Args:
+        max_sessions: The maximum number of sessions.
+        max_bytes: The maximum number of bytes of values, with their keys.
+    """
+
+    def __init__(self, max_sessions: int, max_bytes: int) -> None:
+        self._storage = InMemoryStorage(
+            max_sessions=max_sessions, max_bytes=max_bytes, forgets=True, clock=lambda: self._now_us
+        )
+        self._now_us = 0
+        self._lock = threading.Lock()
+
+    def learn(self, call: calls.Call, reply: calls.Reply, stamp: int) -> None:
+        """Record what a call and its reply show.
+
+        Args:
+            call: The call.
+            reply: The reply.
+            stamp: The stamp that the session had then on the primary, or the time by its clock.
+        """
+        address = call.address
+        with self._lock:
+            if not reply.stamp:  # it has ended
+                self._write(address, [calls.End()], stamp)
+                return
+            written = [calls.Replayed(calls.Clear(), stamp)] if reply.evicted else []
+            for command, result in zip(call.commands, reply.results, strict=True):
+                # A note that was added is new; notes that were read may have been seen before.
+                sent_us = stamp + 1 if command.reads else None
+                for one in shown(command, result):
+                    written.append(calls.Replayed(self._timed(address, command, one, stamp), stamp, sent_us))
+            self._write(address, written, stamp)
+
+    def restamp(self, address: calls.Address, stamp: int, lost: set[str]) -> None:
+        """Count what was seen as seen at a stamp of the primary; forget some variables."""
+        with self._lock:
+            content = self._content(address, stamp)
+            kept = [one for one in content if not (isinstance(one, calls.Write) and one.variables[0].key in lost)]
+            self._write(address, [calls.End()], stamp)
+            self._write(address, [calls.Replayed(one, stamp) for one in kept], stamp)
+
+    def content(self, address: calls.Address, now_us: int) -> list[calls.Command[Any]]:
+        """Return commands that write what was seen of a session, by the time of the primary."""
+        with self._lock:
+            return self._content(address, now_us)
+
+    def forget_tenant(self, tenant: str) -> None:
+        """Forget all sessions of a tenant."""
+        self._storage.forget_tenant_blocking(tenant)
+
+    def _content(self, address: calls.Address, now_us: int) -> list[calls.Command[Any]]:
+        everything = calls.ReadAll(), calls.ReadTask(), calls.ReadNotes()
+        variables, task, notes = self._ask(address, everything, now_us)
+        found = [_as_found(key, one) for key, one in variables.items()]
+        return [*found, *([] if task is None else [calls.WriteTask(task)]), *map(calls.Append, notes)]
+
+    def _timed(
+        self, address: calls.Address, command: calls.Command[Any], shows: calls.Command[Any], now_us: int
+    ) -> calls.Command[Any]:
+        """Return what a command shows with the time to live that its variable keeps."""
+        match command, shows:
+            case calls.Increment() | calls.CompareAndSet(), calls.Write((variable,)):
+                (found,) = self._ask(address, (calls.Read((variable.key,)),), now_us)
+                if variable.key in found:
+                    return calls.Write((replace(variable, ttl_us=found[variable.key].left_us),))
+        return shows
+
+    def _write(self, address: calls.Address, commands: Sequence[calls.Command[Any]], now_us: int) -> None:
+        try:
+            self._ask(address, tuple(commands), now_us)
+        except CapacityExceeded:  # the session alone is larger than the mirror may be
+            self._ask(address, (calls.End(),), now_us)
+
+    def _ask(self, address: calls.Address, commands: tuple[calls.Command[Any], ...], now_us: int) -> tuple[Any, ...]:
+        self._now_us = now_us + 1
+        return self._storage.execute_blocking(calls.Call("mirror", address, commands, _UNLIMITED)).results
+
+
+def now_us() -> int:
+    """The current time, by this process's monotonic clock."""
+    return time.monotonic_ns() // 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +270,8 @@ class SessionState:
         self.offline, self.seeded_stamp, self.fallback_stamp = False, 0, 0
         #: The last stamp of the primary that was seen, and when it answered last, by this machine's clock.
         self.seen, self.answered_us = 0, 0
+        #: What answers of earlier stamps show is outdated: a checkpoint was restored, or writes were replayed.
+        self.shown_since = 0
         self.parts: list[Part] = []
         #: The stamps at which queued writes were replayed, by `Queued.name`.
         self.own: dict[str, int] = {}
@@ -142,18 +284,6 @@ class SessionState:
     def entries(self) -> int:
         """The number of queued writes."""
         return sum(len(part.entries) for part in self.parts)
-
-
-def single(command: calls.Command[Any]) -> list[calls.Command[Any]]:
-    """Return a command that writes as commands of one variable each."""
-    match command:
-        case calls.Write(variables):
-            return [calls.Write((variable,)) for variable in variables]
-        case calls.Remove(keys):
-            return [calls.Remove((key,)) for key in keys]
-        case calls.Replayed(inner):  # of a storage that has this one as its fallback
-            return single(inner)
-    return [] if command.reads else [command]
 
 
 def reason(command: calls.Command[Any]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages import queued
-from locus_mysql.families.working.storages.breaker import Breaker
+from locus_mysql.families.working.storages.replaying import Breaker
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
 
 from .frail import HERE, OTHER, FallbackClient, Frail, values, variable
