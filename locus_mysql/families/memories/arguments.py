@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...errors import InvalidInput
+from ...runtime.arguments import check_text
 from ...runtime.exact_json import strings_of
 
 #: MySQL reads JSON that is nested at most 100 deep.
@@ -65,30 +66,12 @@ def encode_metadata(metadata: object) -> str | None:
     return text
 
 
-def check_count(value: object, what: str, least: int = 0) -> int:
-    """Check a number from ``least`` to 2**31."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31:
-        raise InvalidInput(f"{what} must be a whole number from {least} to {2**31}, not {value!r:.50}.")
-    return value
-
-
 def check_score(value: object, what: str) -> float | None:
     """Check the least score of a hit; None for any."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise InvalidInput(f"{what} must be a number, not {value!r:.50}.")
-    return value
-
-
-def check_text(value: object, what: str) -> str:
-    """Check a text, which UTF-8 must be able to hold."""
-    if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be text, not {type(value).__name__}.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInput(f"{what} holds a lone surrogate, which UTF-8 cannot hold; remove it.") from None
     return value
 
 

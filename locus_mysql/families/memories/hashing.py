@@ -9,7 +9,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from ...errors import ConfigError, InvalidInput
 from .vectors.coding import DIMENSIONS_LIMIT
@@ -17,58 +17,10 @@ from .vectors.coding import DIMENSIONS_LIMIT
 #: The number of texts that are embedded before the event loop may run other tasks.
 _TEXTS_AT_ONCE = 64
 
+#: The documented length of texts, of which longer ones are not cut off, and the maximum number at a time.
+_TOKENS, _BATCH = 1_000_000, 1_000
+
 _WORD = re.compile(r"\w+")
-
-
-@dataclass(frozen=True, slots=True)
-class HashedEmbedding:
-    """An embedding as Locus' embedders return it.
-
-    Args:
-        embedding: The numbers.
-        text: The text that was embedded.
-        model: The name of the model.
-        tokens: The number of tokens; always None.
-    """
-
-    embedding: list[float]
-    text: str
-    model: str
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HashingConfig:
-    """The configuration of an embedder, as Locus expects it.
-
-    Args:
-        dimension: The width of embeddings.
-        max_tokens: The documented length of texts; longer ones are not cut off.
-        batch_size: The maximum number of texts at a time.
-    """
-
-    dimension: int
-    max_tokens: int = 1_000_000
-    batch_size: int = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class HashingCapabilities:
-    """The capabilities of an embedder, as Locus expects them.
-
-    Args:
-        supports_query_vs_doc: Whether queries are embedded differently from stored texts.
-        supports_multimodal: Whether inputs other than text are embedded.
-        supports_batching: Whether several texts are embedded at a time.
-        max_batch_size: The maximum number of texts at a time.
-        max_input_tokens: The longest text.
-    """
-
-    supports_query_vs_doc: bool = False
-    supports_multimodal: bool = False
-    supports_batching: bool = True
-    max_batch_size: int = 1_000
-    max_input_tokens: int = 1_000_000
 
 
 class HashingEmbedder:
@@ -126,20 +78,21 @@ class HashingEmbedder:
         return self.dims
 
     @property
-    def config(self) -> HashingConfig:
+    def config(self) -> SimpleNamespace:
         """The configuration, as Locus expects it."""
-        return HashingConfig(self.dims)
+        return SimpleNamespace(dimension=self.dims, max_tokens=_TOKENS, batch_size=_BATCH)
 
     @property
-    def capabilities(self) -> HashingCapabilities:
+    def capabilities(self) -> SimpleNamespace:
         """The capabilities, as Locus expects them."""
-        return HashingCapabilities()
+        limits = {"max_batch_size": _BATCH, "max_input_tokens": _TOKENS}
+        return SimpleNamespace(supports_query_vs_doc=False, supports_multimodal=False, supports_batching=True, **limits)
 
-    async def embed(self, text: str) -> HashedEmbedding:
-        """Embed a text."""
-        return HashedEmbedding(self._embedding(text), text, self.model)
+    async def embed(self, text: str) -> SimpleNamespace:
+        """Embed a text. The result has the fields of Locus' results: ``embedding``, ``text``, ``model``, ``tokens``."""
+        return SimpleNamespace(embedding=self._embedding(text), text=text, model=self.model, tokens=None)
 
-    async def embed_batch(self, texts: list[str]) -> list[HashedEmbedding]:
+    async def embed_batch(self, texts: list[str]) -> list[SimpleNamespace]:
         """Embed texts."""
         made = []
         for index, text in enumerate(texts):
@@ -148,11 +101,11 @@ class HashingEmbedder:
             made.append(await self.embed(text))
         return made
 
-    async def embed_query(self, query: str) -> HashedEmbedding:
+    async def embed_query(self, query: str) -> SimpleNamespace:
         """Embed a query."""
         return await self.embed(query)
 
-    async def embed_documents(self, documents: list[str]) -> list[HashedEmbedding]:
+    async def embed_documents(self, documents: list[str]) -> list[SimpleNamespace]:
         """Embed texts to store."""
         return await self.embed_batch(documents)
 

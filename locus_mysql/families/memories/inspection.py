@@ -44,7 +44,10 @@ class NamespaceSizeRow(NamedTuple):
 
 
 class PreviewRow(NamedTuple):
-    """An item, perhaps with the beginning of its value only. Times are in UTC."""
+    """An item, in a list perhaps with the beginning of its value only. Times are in UTC.
+
+    The number of its embeddings, and their width if they are not encrypted, are NULL in a list.
+    """
 
     path: bytes
     key: bytes
@@ -56,22 +59,7 @@ class PreviewRow(NamedTuple):
     created_at: datetime
     updated_at: datetime
     expires_at: datetime | None
-
-
-class WholeItemRow(NamedTuple):
-    """A `PreviewRow` with the whole item, the number of its embeddings, and their width if they are not encrypted."""
-
-    path: bytes
-    key: bytes
-    value: str
-    metadata: str | None
-    seal: int | None
-    size_bytes: int
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    expires_at: datetime | None
-    embeddings: int
+    embeddings: int | None
     dims: int | None
 
 
@@ -98,7 +86,8 @@ SELECT s.path, held.items, held.size_bytes, held.updated_at
 ITEMS = Select(
     """
 SELECT i.path, i.item_key, LEFT(i.value, :characters), i.metadata, i.seal,
-       LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version, i.created_at, i.updated_at, i.expires_at
+       LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version, i.created_at, i.updated_at, i.expires_at,
+       NULL, NULL
   FROM {items} i
  WHERE i.tenant = :tenant AND i.path = :path AND i.item_key > :after AND {LIVE_ITEM}
  ORDER BY i.item_key
@@ -118,7 +107,7 @@ SELECT i.path, i.item_key, i.value, i.metadata, i.seal,
   FROM {items} i
  WHERE i.tenant = :tenant AND i.path = :path AND i.item_key = :key AND {LIVE_ITEM}
 """,
-    WholeItemRow,
+    PreviewRow,
 )
 
 
@@ -146,7 +135,6 @@ class Memories:
         self.schema = MemoryDialect(config.table_prefix, search=False).schema
         self._tenant = tenant_of(config)
         self._sealed = SealedItems(config)
-        self._embeds = embed is not None
         # A search of an inspecting store writes nothing: other stores move waiting texts into the index.
         reading = config.model_copy(update={"read_only": True})
         options = EmbeddingOptions(embed=embed, dims=dims, metric=metric, model=model)
@@ -190,7 +178,7 @@ class Memories:
             item=_item_row(row, value),
             value=_value(row.value, sound=False) if value is None else _value(value, sound=True),
             metadata=metadata if damage is None else {"damaged": damage},
-            embeddings=row.embeddings,
+            embeddings=row.embeddings or 0,
             dims=row.dims,
         )
 
@@ -212,19 +200,19 @@ class Memories:
         found: list[MemoryHit] = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
         return _hits(found)
 
-    def _readable(self, row: PreviewRow | WholeItemRow) -> str | None:
+    def _readable(self, row: PreviewRow) -> str | None:
         """Return the value of a row, or the beginning of a long one; None if it is damaged."""
-        if isinstance(row, PreviewRow) and not self._sealed.is_on and len(row.value) == CHECKED_CHARACTERS:
+        if row.embeddings is None and not self._sealed.is_on and len(row.value) == CHECKED_CHARACTERS:
             return row.value
         try:
-            return self._sealed.open_value(self._tenant, row)
+            return self._sealed.open_value(self._tenant, (row.path, row.key), row.value, row.metadata, row.seal)
         except DecryptionFailed:
             raise
         except CorruptCheckpoint:
             return None
 
 
-def _item_row(row: PreviewRow | WholeItemRow, value: str | None) -> ItemRow:
+def _item_row(row: PreviewRow, value: str | None) -> ItemRow:
     return ItemRow(
         namespace=_labels(row.path),
         key=row.key.decode("utf-8", "replace"),

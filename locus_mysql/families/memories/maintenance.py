@@ -100,7 +100,7 @@ class MemoryUpkeep(Upkeep):
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = dialect_of(config)
         self._encrypted = config.encryption is not None
-        self._writing = WritingOperations(config, self.sql)
+        self._writing = WritingOperations(config)
 
     def stored(self, tenant: str) -> Operation[Counts]:
         """Count the embeddings of each model, if there are several. One round trip."""

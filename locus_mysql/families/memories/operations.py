@@ -10,15 +10,15 @@ from typing import Any, cast
 
 from ...config import MySQLConfig
 from ...errors import InvalidInput
-from ...runtime.arguments import tenant_of
+from ...runtime.arguments import check_limit, tenant_of
 from ...runtime.database import Database
-from .arguments import check_count, encoded_key, path_of, searched_text
+from .arguments import encoded_key, path_of, searched_text
 from .embedding import EmbeddingOptions, EmbedFunction, EmbedTexts, Procedure
 from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
-from .reading import ReadingOperations
+from .reading import EmbeddedItem, ReadingOperations
 from .records import Hits, MemoryItem, Namespace
-from .sealed_items import EmbeddedItem, EmbeddedItems, SealedItems
+from .sealed_items import SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
 from .statements.filters import compile_filter
 from .statements.tables import ItemKey, Range, dialect_of
@@ -65,12 +65,11 @@ class MemoryOperations:
         self.sql = dialect_of(config)
         self.schema = self.sql.schema
         self.sealed = SealedItems(config)
-        self.writing = WritingOperations(config, self.sql)
+        self.writing = WritingOperations(config)
         self.encoder = ItemEncoder(config, self.options, self.writing)
-        self.reading = ReadingOperations(config, self.sql)
+        self.reading = ReadingOperations(config)
         self.nearest = NearestOperations(self.sql, self.options.vector_cache_bytes, self.sealed, self.options.model)
         self.searching = SearchingOperations(self.reading, self.nearest)
-        self.embedded = EmbeddedItems(config, self.sql)
 
     @property
     def tenant(self) -> str:
@@ -227,7 +226,7 @@ class MemoryOperations:
     def list_keys(self, namespace: Sequence[str], limit: int = 100, offset: int = 0) -> Procedure[list[str]]:
         """Return the keys of exactly this namespace, in the order of their code points."""
         found = yield self.reading.list_keys(
-            self.tenant, path_of(namespace), check_count(limit, "limit"), check_count(offset, "offset")
+            self.tenant, path_of(namespace), check_limit(limit, "limit"), check_limit(offset, "offset")
         )
         return cast(list[str], found)
 
@@ -251,9 +250,9 @@ class MemoryOperations:
         """
         for labels, what in ((prefix, "Prefix"), (suffix, "Suffix")):
             path_of(labels, empty=True, what=what)
-        depth = None if max_depth is None else check_count(max_depth, "max_depth", 1)
+        depth = None if max_depth is None else check_limit(max_depth, "max_depth", 1)
         found = yield self.reading.list_namespaces(
-            self.tenant, [prefix], [suffix], depth, check_count(limit, "limit"), check_count(offset, "offset")
+            self.tenant, [prefix], [suffix], depth, check_limit(limit, "limit"), check_limit(offset, "offset")
         )
         return cast(list[Namespace], found)
 
@@ -308,9 +307,8 @@ class MemoryOperations:
             The hits, best first; without query and embedding, most recently written first. ``hits.exact`` is True if
             they are the best for certain.
         """
-        where = Range(path_of(namespace_prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
         request = SearchRequest(query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact)
-        (hits,) = yield from self._search([where], request)
+        (hits,) = yield from self._search([namespace_prefix], request, only_here=only_here)
         return hits
 
     def search_text(self, namespace: Sequence[str], query: str, limit: int) -> Procedure[Hits]:
@@ -345,12 +343,8 @@ class MemoryOperations:
         only_here: bool = False,
     ) -> Procedure[list[Hits]]:
         """`search` in each of several namespaces, in the round trips of one search."""
-        ranges = [
-            Range(path_of(prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
-            for prefix in namespace_prefixes
-        ]
         request = SearchRequest(query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact)
-        return (yield from self._search(ranges, request))
+        return (yield from self._search(namespace_prefixes, request, only_here=only_here))
 
     def get_embeddings(self, namespace: Sequence[str], key: str) -> Procedure[list[list[float]]]:
         """Return the stored embeddings of an item; an empty list if there is no item or it has none."""
@@ -362,7 +356,7 @@ class MemoryOperations:
 
         About one write in 64 also removes a few.
         """
-        return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self.tenant)))
+        return cast(int, (yield self.writing.sweep(check_limit(limit, "limit"), self.tenant)))
 
     def query_vector(self, embedding: Any) -> QueryVector:
         """Return an embedding as a query vector, to which others are compared.
@@ -374,7 +368,11 @@ class MemoryOperations:
         floats = floats_of if self.options.refuses_zeros else finite_floats
         return QueryVector(floats(embedding, dims_needed(self.dims), "The query's embedding"), self.options.metric)
 
-    def _search(self, ranges: Sequence[Range], request: SearchRequest) -> Procedure[list[Hits]]:
+    def _search(
+        self, prefixes: Iterable[Sequence[str]], request: SearchRequest, *, only_here: bool
+    ) -> Procedure[list[Hits]]:
+        paths = [path_of(prefix, empty=not only_here, what="Namespace prefix") for prefix in prefixes]
+        ranges = [Range(path, exact=only_here) for path in paths]
         self.sealed.refuse_value_filter(request.filter)
         request = request.checked(embeds=self.embed is not None)
         filter = request.compiled_filter  # an invalid filter is refused before anything is embedded
@@ -392,7 +390,7 @@ class MemoryOperations:
             return
         missing = yield self.writing.items_without(self.tenant, self._keys(keys), model_number(self.options.model))
         for start in range(0, len(missing), EMBEDDED_AT_ONCE):
-            items = yield self.embedded.at(self.tenant, missing[start : start + EMBEDDED_AT_ONCE])
+            items = yield self.reading.embedded_at(self.tenant, missing[start : start + EMBEDDED_AT_ONCE])
             yield from self._embed_items(self.tenant, items, EmbeddedPage())
 
     def embed_page(
@@ -407,7 +405,7 @@ class MemoryOperations:
             dry_run: Whether items are only counted.
         """
         where = Range(path_of((*self.root, *namespace), empty=True))
-        items = yield self.embedded.page(tenant, where, after, EMBEDDED_AT_ONCE)
+        items = yield self.reading.page_of_embedded(tenant, where, after, EMBEDDED_AT_ONCE)
         page = EmbeddedPage(examined=len(items), last=items[-1].key if len(items) == EMBEDDED_AT_ONCE else None)
         yield from self._embed_items(tenant, items, page, dry_run=dry_run)
         return page

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from ...config import MySQLConfig
 from ...engine.logs import CALLS
 from ...errors import InvalidInput
-from ...runtime.arguments import microseconds, tenant_of
+from ...runtime.arguments import check_limit, check_text, microseconds, tenant_of
 from ...runtime.exact_json import strings_of
 from .arguments import (
     SEARCHED_CHARACTERS,
-    check_count,
-    check_text,
     encode_metadata,
     encode_value,
     encoded_key,
@@ -22,7 +20,7 @@ from .arguments import (
 )
 from .embedding import WHOLE, EmbeddingOptions, EmbedTexts, Procedure, check_path, digest_of, texts_at
 from .vectors.coding import NO_DIRECTION, Coded, decode_vector, encode_vector, model_number
-from .writing import NewItem, NewRow, WritingOperations
+from .writing import NewItem, WritingOperations
 
 K = TypeVar("K")
 
@@ -61,23 +59,6 @@ class Put:
     texts: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedItem:
-    """A checked and encoded item, whose texts are not embedded yet.
-
-    Args:
-        row: The item's row.
-        given: The caller's embeddings.
-        texts: The texts to embed, without duplicates.
-        if_version: See `Put`.
-    """
-
-    row: NewRow
-    given: list[Coded]
-    texts: list[str]
-    if_version: int | None
-
-
 class ItemEncoder:
     """Checks and encodes items, and embeds their texts.
 
@@ -92,7 +73,7 @@ class ItemEncoder:
         self._options = options
         self._writing = writing
 
-    def encode(self, put: Put, *, in_batch: bool = False) -> EncodedItem:
+    def encode(self, put: Put, *, in_batch: bool = False) -> NewItem:
         """Check and encode an item.
 
         Args:
@@ -104,10 +85,10 @@ class ItemEncoder:
         """
         if not isinstance(put, Put):
             raise InvalidInput(f"A batch takes Put(namespace, key, value), not {type(put).__name__}.")
-        path, key = path_of(put.namespace), encoded_key(put.key)
+        key = path_of(put.namespace), encoded_key(put.key)
         value = encode_value(put.value)
         if put.if_version is not None:
-            check_count(put.if_version, "if_version")
+            check_limit(put.if_version, "if_version")
         ttl_us = microseconds(self._config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
         embeds = self._options.embed is not None and put.index is not False
         text = _text_of(put, whole=embeds)
@@ -116,15 +97,15 @@ class ItemEncoder:
         texts = _texts_to_embed(put, text, paths) if embeds and not given else []
         searched = text[:SEARCHED_CHARACTERS] or None if self._config.search else None
         embed_paths = _stored_paths(put)
-        row = NewRow(path, key, value, encode_metadata(put.metadata), ttl_us, searched, embed_paths)
-        return EncodedItem(row, given, list(dict.fromkeys(texts)), put.if_version)
+        content = key, value, encode_metadata(put.metadata), ttl_us, searched, embed_paths
+        return NewItem(*content, put.if_version, [(None, coded) for coded in given], list(dict.fromkeys(texts)))
 
     def texts_of(self, put: Put) -> list[str]:
         """Return the texts of an item that are embedded, without duplicates."""
         paths = _paths_of(put.index, self._options.fields)
         return list(dict.fromkeys(_texts_to_embed(put, _text_of(put, whole=True), paths)))
 
-    def embed(self, items: Sequence[EncodedItem]) -> Procedure[list[NewItem]]:
+    def embed(self, items: Sequence[NewItem]) -> Procedure[list[NewItem]]:
         """Add embeddings: known ones of texts that were embedded before, all others by one call of the function."""
         digests = {text: digest_of(text, self._options.model) for item in items for text in item.texts}
         known: dict[bytes, Coded] = {}
@@ -132,11 +113,7 @@ class ItemEncoder:
             known = yield from self._read_known(items)
         made = yield from self._embed_texts(digests, known)
         return [
-            NewItem(
-                item.row,
-                [*((None, coded) for coded in item.given), *(made[text] for text in item.texts if text in made)],
-                item.if_version,
-            )
+            replace(item, vectors=[*item.vectors, *(made[text] for text in item.texts if text in made)], texts=())
             for item in items
         ]
 
@@ -159,10 +136,10 @@ class ItemEncoder:
                 coded = _without_zeros(coded)
         return {text: (digest, coded[digest]) for text, digest in digests.items() if digest in coded}
 
-    def _read_known(self, items: Sequence[EncodedItem]) -> Procedure[dict[bytes, Coded]]:
+    def _read_known(self, items: Sequence[NewItem]) -> Procedure[dict[bytes, Coded]]:
         """Return the stored embeddings of these items by the digests of their texts."""
         dims, model = dims_needed(self._options.dims), model_number(self._options.model)
-        keys = list({(item.row.path, item.row.key) for item in items if item.texts})
+        keys = list({item.key for item in items if item.texts})
         stored: dict[bytes, bytes] = yield self._writing.known_vectors(tenant_of(self._config), keys)
         return {
             digest: encode_vector(decode_vector(raw), dims, model=model)

@@ -1,27 +1,28 @@
-"""Finds items by key, by field and by word. Generators that do no I/O."""
+"""Finds items by key, by field and by word, and reads whole ones. Generators that do no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.words import parts_of
 from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
-from ...errors import CorruptCheckpoint, InvalidInput
+from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
 from ...runtime.sealing import NO_WORDS
 from ...runtime.server_rows import readable
 from .arguments import begins_with, ends_with, labels_of, literal_start, path_of
-from .records import Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
-from .sealed_items import SealedItems
+from .records import Hits, MemoryItem, Namespace, hit_of, item_of, unreadable
+from .sealed_items import ItemTables, SealedItems
 from .statements import items, vectors
 from .statements.filters import ItemFilter, only_valid_json
-from .statements.items import ItemRow, KeyRow, find_words, get_items, list_items
-from .statements.tables import ItemKey, ItemPlace, MemoryDialect, PathRow, Range, of_tenant
+from .statements.items import ItemRow, KeyRow, WholeItemRow, find_words, get_items, list_items
+from .statements.tables import ItemKey, ItemPlace, PathRow, Range, of_tenant
+from .statements.vectors import ModelEmbeddingRow
 
 T = TypeVar("T")
 
@@ -38,18 +39,28 @@ PAGE_SIZE = 1_000
 _ALL = 1_000_000_000
 
 
-class ReadingOperations:
-    """Finds items without their embeddings.
+@dataclass(slots=True)
+class EmbeddedItem:
+    """An item.
 
     Args:
-        config: The options.
-        sql: The names of the tables.
+        row: Its row, with the value opened.
+        embeddings: The model and the number of bytes of each embedding.
+        is_damaged: Whether the value or an embedding is damaged.
     """
 
-    def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
-        self.config = config
-        self.sql = sql
-        self._sealed = SealedItems(config)
+    row: WholeItemRow
+    embeddings: list[tuple[int, int]]
+    is_damaged: bool = False
+
+    @property
+    def key(self) -> ItemKey:
+        """Its path and key."""
+        return (self.row.path, self.row.key)
+
+
+class ReadingOperations(ItemTables):
+    """Finds items."""
 
     def get(
         self, tenant: str, keys: Sequence[ItemKey], *, refresh: bool = False
@@ -88,7 +99,7 @@ class ReadingOperations:
             rows = (yield from self._list_checked(tenant, where, filter, offset + limit))[offset:]
         else:
             rows = yield from fetch(list_items(self.sql, tenant, where, filter, limit, offset=offset))
-        return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant, sealed=self._sealed), rows))
+        return Hits(readable(partial(hit_of, tenant, sealed=self._sealed), rows))
 
     def words(
         self, tenant: str, where: Range, filter: ItemFilter, query: str, limit: int, offset: int = 0
@@ -165,6 +176,19 @@ class ReadingOperations:
             return []
         return [self._sealed.open_embedding(tenant, row)[1] for row in results.rows(embeddings)]
 
+    def page_of_embedded(
+        self, tenant: str, where: Range, after: ItemKey | None, limit: int
+    ) -> Operation[list[EmbeddedItem]]:
+        """Return items with their embeddings after a key, in the order of their paths and keys. One round trip."""
+        rows = yield from fetch(items.page_of_items(self.sql, tenant, where, after, limit))
+        return _embedded(self._sealed, tenant, rows)
+
+    def embedded_at(self, tenant: str, keys: Iterable[ItemKey]) -> Operation[list[EmbeddedItem]]:
+        """Return those of some items that exist. One round trip."""
+        queries = tuple(items.AT(self.sql, keys=some) for some in of_tenant(tenant, list(keys)))
+        results = yield Batch(queries, atomic=False)
+        return _embedded(self._sealed, tenant, (row for query in queries for row in results.rows(query)))
+
     def excluding_invalid_json(self, ask: Callable[[AdaptFilter], Operation[T]]) -> Operation[T]:
         """Run an operation with its filters; if it fails because an item is not JSON, run it without such items.
 
@@ -203,6 +227,26 @@ class ReadingOperations:
             last = found[-1]
             backoff.compare(last)
         return rows[:limit]
+
+
+def _embedded(sealed: SealedItems, tenant: str, rows: Iterable[WholeItemRow]) -> list[EmbeddedItem]:
+    found: dict[ItemKey, EmbeddedItem] = {}
+    for row in rows:
+        key = (row.path, row.key)
+        item = found.get(key)
+        try:
+            if item is None:
+                item = found[key] = EmbeddedItem(row, [])
+                value = sealed.open_value(tenant, key, row.value, row.metadata, row.seal)
+                item.row = row._replace(value=value)
+            if row.embedding is not None and row.number is not None and row.model is not None:
+                _, raw = sealed.open_embedding(tenant, ModelEmbeddingRow(*key, row.number, row.embedding, row.model))
+                item.embeddings.append((row.model, len(raw)))
+        except DecryptionFailed:
+            raise
+        except CorruptCheckpoint:
+            found[key].is_damaged = True
+    return list(found.values())
 
 
 def _decoded_key(path: bytes, row: KeyRow) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from ...errors import CorruptCheckpoint
+from ...runtime.server_rows import aware
 from .arguments import labels_of
 from .sealed_items import SealedItems
-from .statements.items import ItemRow, ScoredItemRow
+from .statements.items import ItemRow
 
 Namespace: TypeAlias = tuple[str, ...]
 
@@ -68,7 +69,7 @@ class Hits(list[MemoryHit]):
         self.exact = exact
 
 
-def item_of(tenant: str, row: ItemRow | ScoredItemRow, sealed: SealedItems) -> MemoryItem:
+def item_of(tenant: str, row: ItemRow, sealed: SealedItems) -> MemoryItem:
     """Return the item of a row that was read for a tenant.
 
     Args:
@@ -80,7 +81,7 @@ def item_of(tenant: str, row: ItemRow | ScoredItemRow, sealed: SealedItems) -> M
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: The item was changed or moved, it is not JSON, or its names are not UTF-8.
     """
-    value = sealed.open_value(tenant, row)
+    value = sealed.open_value(tenant, (row.path, row.key), row.value, row.metadata, row.seal)
     try:
         return MemoryItem(
             labels_of(row.path),
@@ -88,17 +89,17 @@ def item_of(tenant: str, row: ItemRow | ScoredItemRow, sealed: SealedItems) -> M
             json.loads(value),
             {} if row.metadata is None else json.loads(row.metadata),
             row.version,
-            _in_utc(row.created_at),
-            _in_utc(row.updated_at),
-            None if row.expires_at is None else _in_utc(row.expires_at),
+            aware(row.created_at),
+            aware(row.updated_at),
+            None if row.expires_at is None else aware(row.expires_at),
         )
     except (ValueError, RecursionError):
         raise unreadable(row.path, row.key) from None
 
 
-def hit_of(tenant: str, row: ScoredItemRow, sealed: SealedItems) -> MemoryHit:
+def hit_of(tenant: str, row: ItemRow, sealed: SealedItems) -> MemoryHit:
     """Return the hit of a row. Raises as `item_of` does."""
-    return MemoryHit(item_of(tenant, row, sealed), float(row.score))
+    return MemoryHit(item_of(tenant, row, sealed), None if row.score is None else float(row.score))
 
 
 def unreadable(path: bytes, key: bytes) -> CorruptCheckpoint:
@@ -108,7 +109,3 @@ def unreadable(path: bytes, key: bytes) -> CorruptCheckpoint:
     except UnicodeDecodeError:
         return CorruptCheckpoint(f"Item {key!r} in {path!r} cannot be read: its names are not UTF-8. Delete it.")
     return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: it is not JSON. Delete it.")
-
-
-def _in_utc(time: datetime) -> datetime:
-    return time.replace(tzinfo=UTC)

@@ -1,18 +1,15 @@
-"""Seals items and embeddings, encrypted or not: `SealedItems`; reads whole ones: `EmbeddedItems`. No I/O."""
+"""Seals items and embeddings, encrypted or not: `SealedItems`. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...config import MySQLConfig
 from ...engine.logs import DAMAGE
-from ...engine.operation import Batch, Operation, fetch
-from ...errors import CorruptCheckpoint, DecryptionFailed, InvalidInput
+from ...errors import InvalidInput
 from ...runtime.sealing import CHECKSUM_BYTES, Sealing, Start, body_at, sealed_by
-from .statements.items import AT, WholeItemRow, page_of_items
-from .statements.tables import JSON, ItemKey, MemoryDialect, Range, of_tenant, owner_of
+from .statements.tables import JSON, ItemKey, dialect_of, owner_of
 from .statements.vectors import EmbeddingRow, ModelEmbeddingRow, SignRow, VectorRow
 from .vectors.coding import Coded
 
@@ -23,30 +20,6 @@ _DIGEST_BYTES = 16
 
 #: The positions of an embedding that is not encrypted, and of one behind a digest.
 _AT, _OF_TEXT_AT = 1 + CHECKSUM_BYTES, 1 + CHECKSUM_BYTES + _DIGEST_BYTES
-
-
-class StoredItem(Protocol):
-    """A row with the sealed columns of an item."""
-
-    @property
-    def path(self) -> bytes:
-        """The namespace's path."""
-
-    @property
-    def key(self) -> bytes:
-        """The item's key."""
-
-    @property
-    def value(self) -> str:
-        """JSON text, or encrypted."""
-
-    @property
-    def metadata(self) -> str | None:
-        """JSON text of an object."""
-
-    @property
-    def seal(self) -> int | None:
-        """The seal of value and metadata; None if they are encrypted."""
 
 
 class Title(NamedTuple):
@@ -97,15 +70,15 @@ class SealedItems:
         """Return the columns ``value`` and ``seal`` of an item."""
         return self._sealing.of(tenant, key[0]).seal_text(JSON, value, "value", key[1], metadata)
 
-    def open_value(self, tenant: str, row: StoredItem) -> str:
-        """Return the JSON text of an item's value.
+    def open_value(self, tenant: str, key: ItemKey, value: str, metadata: str | None, seal: int | None) -> str:
+        """Return the JSON text of an item's value, from the columns of its row.
 
         Raises:
             EncryptionError: There is no key for it, or it is in clear text although keys are given.
             CorruptCheckpoint: The value or the metadata were changed, or moved from another place.
         """
-        sealing, title = self._sealing.of(tenant, row.path), Title(row.path, row.key)
-        return sealing.open_text(JSON, row.value, row.seal, title, "value", row.key, row.metadata)
+        sealing = self._sealing.of(tenant, key[0])
+        return sealing.open_text(JSON, value, seal, Title(*key), "value", key[1], metadata)
 
     def seal_embeddings(
         self, tenant: str, key: ItemKey, vectors: Sequence[tuple[bytes | None, Coded]], *, expires: bool
@@ -167,6 +140,19 @@ class SealedItems:
         return opened
 
 
+class ItemTables:
+    """Base of operations on items: the tables of a configuration, and what seals and opens their rows.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        self.sql = dialect_of(config)
+        self._sealed = SealedItems(config)
+
+
 def sign_row(row: VectorRow, coded: Coded, *, expires: bool) -> SignRow:
     """Return the row with the signs of an embedding."""
     owner, dims = owner_of(row.tenant, row.path), len(coded.embedding) // 4
@@ -188,67 +174,3 @@ def _parts(kind: bytes, body: memoryview) -> tuple[bytes | None, bytes]:
     if kind == _EMBEDDING_OF_TEXT:
         return bytes(body[:_DIGEST_BYTES]), bytes(body[_DIGEST_BYTES:])
     return None, bytes(body)
-
-
-@dataclass(slots=True)
-class EmbeddedItem:
-    """An item.
-
-    Args:
-        row: Its row, with the value opened.
-        embeddings: The model and the number of bytes of each embedding.
-        is_damaged: Whether the value or an embedding is damaged.
-    """
-
-    row: WholeItemRow
-    embeddings: list[tuple[int, int]]
-    is_damaged: bool = False
-
-    @property
-    def key(self) -> ItemKey:
-        """Its path and key."""
-        return (self.row.path, self.row.key)
-
-
-class EmbeddedItems:
-    """Reads items with their embeddings.
-
-    Args:
-        config: The options.
-        sql: The names of the tables.
-    """
-
-    def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
-        self._sql = sql
-        self._sealed = SealedItems(config)
-
-    def page(self, tenant: str, where: Range, after: ItemKey | None, limit: int) -> Operation[list[EmbeddedItem]]:
-        """Return items after a key, in the order of their paths and keys. One round trip."""
-        rows = yield from fetch(page_of_items(self._sql, tenant, where, after, limit))
-        return self._items_of(tenant, rows)
-
-    def at(self, tenant: str, keys: Iterable[ItemKey]) -> Operation[list[EmbeddedItem]]:
-        """Return those of some items that exist. One round trip."""
-        queries = tuple(AT(self._sql, keys=some) for some in of_tenant(tenant, list(keys)))
-        results = yield Batch(queries, atomic=False)
-        return self._items_of(tenant, (row for query in queries for row in results.rows(query)))
-
-    def _items_of(self, tenant: str, rows: Iterable[WholeItemRow]) -> list[EmbeddedItem]:
-        items: dict[ItemKey, EmbeddedItem] = {}
-        for row in rows:
-            key = (row.path, row.key)
-            item = items.get(key)
-            try:
-                if item is None:
-                    item = items[key] = EmbeddedItem(row, [])
-                    item.row = row._replace(value=self._sealed.open_value(tenant, row))
-                if row.embedding is not None and row.number is not None and row.model is not None:
-                    _, raw = self._sealed.open_embedding(
-                        tenant, ModelEmbeddingRow(*key, row.number, row.embedding, row.model)
-                    )
-                    item.embeddings.append((row.model, len(raw)))
-            except DecryptionFailed:
-                raise
-            except CorruptCheckpoint:
-                items[key].is_damaged = True
-        return list(items.values())

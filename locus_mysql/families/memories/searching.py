@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from ...engine.operation import Operation, gather
 from ...errors import InvalidInput
-from .arguments import check_count, check_score, check_text
+from ...runtime.arguments import check_limit, check_text
+from .arguments import check_score
 from .nearest import NearestOperations, NearestSearch
 from .reading import ReadingOperations
 from .records import Hits, MemoryHit, MemoryItem, Namespace
@@ -96,8 +97,8 @@ class SearchRequest:
         Raises:
             InvalidInput: An argument is wrong, or contradicts another.
         """
-        check_count(self.limit, "limit")
-        check_count(self.offset, "offset")
+        check_limit(self.limit, "limit")
+        check_limit(self.offset, "offset")
         check_score(self.min_score, "min_score")
         if self.query is not None:
             check_text(self.query, "The query")

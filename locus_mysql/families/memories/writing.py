@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...config import MySQLConfig
 from ...dialect import Statement
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import InvalidInput, VersionConflict
@@ -16,11 +15,11 @@ from ...records.maintenance import Maintenance
 from ...records.moving import plain
 from ...runtime.server_rows import readable
 from .arguments import labels_of
-from .sealed_items import SealedItems
+from .sealed_items import ItemTables
 from .statements import items as of_items
 from .statements import vectors as of_vectors
 from .statements.items import PutRow, SeenRow, WholeItemRow, touch
-from .statements.tables import ItemKey, ItemPlace, MemoryDialect, Place, Token, of_tenant, owner_of, portions
+from .statements.tables import ItemKey, ItemPlace, Place, Token, of_tenant, owner_of, portions
 from .statements.vectors import replace_embeddings
 from .tables import tables_of
 from .vectors.coding import Coded
@@ -45,60 +44,34 @@ REMOVED_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class NewRow:
-    """The content of an item to write.
+class NewItem:
+    """An item to write, checked and encoded.
 
     Args:
-        path: The path of the namespace.
-        key: The key.
+        key: The path of its namespace, and its key.
         value: JSON text.
         metadata: JSON text of an object.
         ttl_us: The time to live in microseconds.
         text: The text that is searched by word.
         embed_paths: JSON text of the paths whose texts are embedded; None for those of the store.
+        if_version: The version that the stored item must have; 0 for no item; None for any.
+        vectors: The embeddings, each with the digest of its text if it is of a text.
+        texts: Texts without duplicates whose embeddings are still to be added to these.
     """
 
-    path: bytes
-    key: bytes
+    key: ItemKey
     value: str
     metadata: str | None = None
     ttl_us: int | None = None
     text: str | None = None
     embed_paths: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewItem:
-    """An item to write, checked.
-
-    Args:
-        row: The item's content.
-        vectors: The embeddings, each with the digest of its text if it is of a text.
-        if_version: The version that the stored item must have; 0 for no item; None for any.
-    """
-
-    row: NewRow
-    vectors: Vectors = field(default_factory=tuple)
     if_version: int | None = None
-
-    @property
-    def key(self) -> ItemKey:
-        """Path and key."""
-        return (self.row.path, self.row.key)
+    vectors: Vectors = ()
+    texts: Sequence[str] = ()
 
 
-class WritingOperations:
-    """Writes and deletes items.
-
-    Args:
-        config: The options.
-        sql: The names of the tables.
-    """
-
-    def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
-        self.config = config
-        self.sql = sql
-        self._sealed = SealedItems(config)
+class WritingOperations(ItemTables):
+    """Writes and deletes items."""
 
     def put(self, tenant: str, item: NewItem) -> Operation[int]:
         """Write an item; returns its version. One round trip.
@@ -109,7 +82,7 @@ class WritingOperations:
         token = Token(tenant, os.urandom(16))
         outcome = ledger.FIND(self.sql, token)
         steps = self._put_steps(token, [item])
-        record = of_items.RECORD_VERSION(self.sql, token, path=item.row.path, key=item.row.key)
+        record = of_items.RECORD_VERSION(self.sql, token, path=item.key[0], key=item.key[1])
         try:
             results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
         except Outdated:
@@ -262,11 +235,11 @@ class WritingOperations:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         sql, tenant = self.sql, token.tenant
         keys = [item.key for item in items]
-        rows = [self._put_row(tenant, item.row) for item in items]
+        rows = [self._put_row(tenant, item) for item in items]
         embeddings = [
             row
             for item in items
-            for row in self._sealed.seal_embeddings(tenant, item.key, item.vectors, expires=item.row.ttl_us is not None)
+            for row in self._sealed.seal_embeddings(tenant, item.key, item.vectors, expires=item.ttl_us is not None)
         ]
         guards = [
             of_items.GUARD(sql, ItemPlace(tenant, *item.key), version=item.if_version)
@@ -280,12 +253,10 @@ class WritingOperations:
             replace_embeddings(sql, tenant, [*keys, *deleted], embeddings),
         ]
 
-    def _put_row(self, tenant: str, row: NewRow) -> PutRow:
-        value, seal = self._sealed.seal_value(tenant, (row.path, row.key), row.value, row.metadata)
-        return PutRow(
-            *(tenant, row.path, row.key, value, row.metadata, row.ttl_us, row.embed_paths),
-            *(row.text, None if row.text is None else 1, seal),
-        )
+    def _put_row(self, tenant: str, item: NewItem) -> PutRow:
+        value, seal = self._sealed.seal_value(tenant, item.key, item.value, item.metadata)
+        indexed = item.text, None if item.text is None else 1
+        return PutRow(tenant, *item.key, value, item.metadata, item.ttl_us, item.embed_paths, *indexed, seal)
 
     def _lock(self, tenant: str, items: Sequence[NewItem]) -> tuple[str | bytes, ...]:
         """Return the first namespace that a write locks; nothing for a write of many items."""
@@ -304,7 +275,7 @@ class WritingOperations:
             if version != item.if_version:
                 has = f"has version {version!r}" if version else "does not exist"
                 return VersionConflict(
-                    f"Item {item.row.key.decode()!r} in {labels_of(item.row.path)!r} {has}; the write relied on "
+                    f"Item {item.key[1].decode()!r} in {labels_of(item.key[0])!r} {has}; the write relied on "
                     f"{f'version {item.if_version}' if item.if_version else 'no such item'}. Nothing was "
                     "changed. Read it again."
                 )

@@ -16,13 +16,13 @@ from google.genai.types import Content
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.retry import Backoff
 from ...errors import VersionConflict
-from ...families.memories.arguments import check_count
 from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.records import MemoryHit, MemoryItem, Namespace
 from ...families.memories.store import AsyncMemories
 from ...families.memories.vectors.coding import Metric
+from ...runtime.arguments import check_limit
 from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method
 
@@ -58,7 +58,7 @@ class AdkMemoryOperations(FrameworkMemories):
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions, limit: int) -> None:
         super().__init__(_Memories(config, options))
-        self._limit = check_count(limit, "limit", 1)
+        self._limit = check_limit(limit, "limit", 1)
 
     def add_session_to_memory(self, session: Session) -> Procedure[None]:
         """Synchronise a session's memories with its events with text: add missing memories, remove all others.

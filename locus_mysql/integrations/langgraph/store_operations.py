@@ -28,7 +28,7 @@ from langgraph.store.base import (
 from ...config import MySQLConfig
 from ...engine.operation import Batch, Operation, gather
 from ...errors import InvalidInput
-from ...families.memories.arguments import check_count, check_text, encoded_key, path_of
+from ...families.memories.arguments import encoded_key, path_of
 from ...families.memories.embedding import EmbeddingOptions, EmbedTexts, Procedure, name_of_model
 from ...families.memories.nearest import NearestSearch
 from ...families.memories.operations import MemoryOperations
@@ -38,6 +38,7 @@ from ...families.memories.records import MemoryHit, MemoryItem
 from ...families.memories.statements.filters import OPERATORS, ItemFilter, compile_filter
 from ...families.memories.statements.tables import ItemKey, Range
 from ...families.memories.vectors.coding import QueryVector
+from ...runtime.arguments import check_limit, check_text
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 #: A condition that no value fulfils.
@@ -209,7 +210,7 @@ class StoreOperations(MemoryOperations):
     def _search_items(
         self, op: SearchOp, queries: Mapping[str, QueryVector], adapt: AdaptFilter
     ) -> Operation[list[SearchItem]]:
-        limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
+        limit, offset = check_limit(op.limit, "limit"), check_limit(op.offset, "offset")
         self.sealed.refuse_value_filter(op.filter)
         condition = adapt(compile_filter(finite(as_json(op.filter)), "i.value"))
         where = Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
@@ -254,9 +255,9 @@ class StoreOperations(MemoryOperations):
                 self.tenant,
                 [condition.path for condition in conditions if condition.match_type == "prefix"],
                 [condition.path for condition in conditions if condition.match_type == "suffix"],
-                None if op.max_depth is None else check_count(op.max_depth, "max_depth", 1),
-                check_count(op.limit, "limit"),
-                check_count(op.offset, "offset"),
+                None if op.max_depth is None else check_limit(op.max_depth, "max_depth", 1),
+                check_limit(op.limit, "limit"),
+                check_limit(op.offset, "offset"),
             )
         )
 

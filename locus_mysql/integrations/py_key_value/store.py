@@ -17,7 +17,7 @@ from key_value.aio.errors import InvalidTTLError, SerializationError
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
-from ...families.memories.arguments import check_text, encoded_key, path_of
+from ...families.memories.arguments import encoded_key, path_of
 from ...families.memories.embedding import Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
@@ -26,7 +26,7 @@ from ...families.memories.statements.items import get_items
 from ...families.memories.store import AsyncMemories
 from ...families.memories.writing import BATCH_LIMIT
 from ...records.moving import NOW
-from ...runtime.arguments import TTL_LIMIT_S
+from ...runtime.arguments import TTL_LIMIT_S, check_text
 from ...runtime.database import Where, share
 from ...runtime.server_rows import aware
 from ...runtime.stores import awaited_method

@@ -12,13 +12,12 @@ from strands.memory.types import MemoryEntry, MemoryStore, Metadata, SearchOptio
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
-from ...families.memories.arguments import check_count
 from ...families.memories.embedding import VECTOR_CACHE_BYTES, EmbeddingOptions, EmbedFunction, Procedure
 from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import Put
 from ...families.memories.store import AsyncMemories
 from ...families.memories.vectors.coding import Metric
-from ...runtime.arguments import tenant_of
+from ...runtime.arguments import check_limit, tenant_of
 from ...runtime.database import Where, share
 from ...runtime.sealing import content_digest
 from ...runtime.stores import awaited_method
@@ -53,7 +52,7 @@ class StrandsMemoryOperations(FrameworkMemories):
     ) -> None:
         super().__init__(MemoryOperations(config, options))
         self._namespace = self.items.root = (LABEL, *namespace)
-        self._limit = check_count(limit, "max_search_results", 1)
+        self._limit = check_limit(limit, "max_search_results", 1)
         self._writable = writable
         #: By tenant.
         self._secrets: dict[str, bytes] = {}
@@ -69,7 +68,7 @@ class StrandsMemoryOperations(FrameworkMemories):
             ValueError: ``max_search_results`` is less than 1.
         """
         limit = (options or {}).get("max_search_results")
-        limit = self._limit if limit is None else check_count(limit, "max_search_results", 1)
+        limit = self._limit if limit is None else check_limit(limit, "max_search_results", 1)
         hits = yield from self.items.search_text(self._namespace, query, limit)
         return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
 

@@ -10,7 +10,6 @@ numbers, and the process then checks the JSON text exactly (`ItemFilter.admits`)
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,9 +35,6 @@ CHARACTERS_LIMIT = 262_144
 
 #: From this number on, MySQL compares integers as floats.
 WIDE = 2**63
-
-#: The relative distance around a number within which the server selects numbers.
-_MARGIN = 1e-9
 
 _ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = ("$eq", "$ne", *_ORDERINGS, "$in", "$exists")
@@ -84,8 +80,8 @@ def compile_filter(filter: Mapping[str, Any] | None, column: str) -> ItemFilter:
     condition = _narrowing(filter, column)
     if not is_wide(filter):
         return condition
-    wider = _narrowing(widen(filter), column)
-    return ItemFilter(wider.sql or "\n   AND TRUE", wider.params, (("metadata" in column, filter),))
+    others = _narrowing(without_wide(filter), column)
+    return ItemFilter(others.sql or "\n   AND TRUE", others.params, (("metadata" in column, filter),))
 
 
 def _narrowing(filter: Mapping[str, Any], column: str) -> ItemFilter:
@@ -277,25 +273,17 @@ def is_wide(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) >= WIDE
 
 
-def widen(filter: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a filter without such numbers that matches at least what the given filter matches."""
-    wider: dict[str, Any] = {}
+def without_wide(filter: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a filter without the conditions that name such numbers; it matches at least what the given one matches."""
+    others: dict[str, Any] = {}
     for name, expected in filter.items():
         if not is_wide(expected):
-            wider[name] = expected
-        elif not isinstance(expected, Mapping):
-            wider[name] = _around("$eq", expected)
-        elif _has_operators(expected):
-            wider[name] = {operator: operand for operator, operand in expected.items() if not is_wide(operand)}
-            for operator, operand in expected.items():
-                if is_wide(operand):
-                    for bound, number in _around(operator, operand).items():
-                        wider[name].setdefault(bound, number)
-        else:
-            wider[name] = widen(expected)
-        if not wider[name] and expected:
-            del wider[name]
-    return wider
+            others[name] = expected
+        elif isinstance(expected, Mapping):
+            operators = {operator: operand for operator, operand in expected.items() if not is_wide(operand)}
+            if left := operators if _has_operators(expected) else without_wide(expected):
+                others[name] = left
+    return others
 
 
 def fulfils(value: Any, filter: Mapping[str, Any]) -> bool:
@@ -316,20 +304,6 @@ def fulfils(value: Any, filter: Mapping[str, Any]) -> bool:
 
 def _has_operators(expected: Mapping[str, Any]) -> bool:
     return any(isinstance(key, str) and key.startswith("$") for key in expected)
-
-
-def _around(operator: str, operand: Any) -> dict[str, float]:
-    """Return bounds of all numbers that an operator may match; none if it also matches other values."""
-    if operator not in ("$eq", *_ORDERINGS) or not isinstance(operand, int | float):
-        return {}
-    number = float(operand)
-    low, high = number - abs(number) * _MARGIN, number + abs(number) * _MARGIN
-    bounds = {}
-    if operator not in ("$lt", "$lte") and math.isfinite(low):
-        bounds["$gte"] = low
-    if operator not in ("$gt", "$gte") and math.isfinite(high):
-        bounds["$lte"] = high
-    return bounds
 
 
 def _holds(field: Any, exists: bool, operator: str, operand: Any) -> bool:

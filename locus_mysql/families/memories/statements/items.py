@@ -149,7 +149,7 @@ class SeenRow(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """An item as it is stored. Times are in UTC."""
+    """An item as it is stored, with its score in a search by word: see `words`. Times are in UTC."""
 
     path: bytes
     key: bytes
@@ -160,21 +160,7 @@ class ItemRow(NamedTuple):
     updated_at: datetime
     expires_at: datetime | None
     seal: int | None
-
-
-class ScoredItemRow(NamedTuple):
-    """An `ItemRow` with its score: see `words`."""
-
-    path: bytes
-    key: bytes
-    value: str
-    metadata: str | None
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    expires_at: datetime | None
-    seal: int | None
-    score: float | Decimal | int
+    score: float | Decimal | int | None
 
 
 class VersionRow(NamedTuple):
@@ -197,7 +183,8 @@ class NumberRow(NamedTuple):
 
 #: Items by their keys, in any order.
 GET = Select(
-    "SELECT {COLUMNS} FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (:keys) AND {LIVE_ITEM}{filter}", ItemRow
+    "SELECT {COLUMNS}, NULL FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (:keys) AND {LIVE_ITEM}{filter}",
+    ItemRow,
 )
 
 VERSION = Select(
@@ -220,7 +207,7 @@ COUNT = Select("SELECT COUNT(*) FROM {items} i WHERE i.tenant = :tenant{range} A
 
 _LIST = Select(
     """
-SELECT {COLUMNS}
+SELECT {COLUMNS}, NULL
   FROM (SELECT i.tenant, i.path, i.item_key FROM {items} i
          WHERE i.tenant = :tenant{range}{after} AND {LIVE_ITEM}{filter}
          ORDER BY i.updated_at DESC, i.path, i.item_key
@@ -265,7 +252,7 @@ SELECT {COLUMNS}, best.score
   JOIN {items} i ON i.tenant = :tenant AND i.path = best.path AND i.item_key = best.item_key
  ORDER BY best.score DESC, best.updated_at DESC, i.path, i.item_key
 """,
-    ScoredItemRow,
+    ItemRow,
 )
 
 # Items whose text waits for the full-text index, by the index pending: at most 10,000. There are few, as each search of
@@ -334,7 +321,7 @@ def find_words(
     *,
     offset: int = 0,
     inspects: bool = False,
-) -> Query[ScoredItemRow]:
+) -> Query[ItemRow]:
     """Return items that hold any part of a query, best first.
 
     Args:

@@ -7,12 +7,11 @@ from typing import Any
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import Result
 from locus_mysql.families.memories.reading import PAGE_SIZE, ReadingOperations
-from locus_mysql.families.memories.statements.tables import MemoryDialect
 from tests.growth import assert_linear, steps_of
 
 from ...driven import Driven
 
-READING = ReadingOperations(MySQLConfig(host="h"), MemoryDialect())
+READING = ReadingOperations(MySQLConfig(host="h"))
 
 
 def _listed(count: int, **options: Any) -> Any:
