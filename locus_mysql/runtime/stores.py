@@ -5,8 +5,8 @@ Each operation is written once, as a generator, and awaited or blocking in a cla
     class CheckpointStore(AsyncStore[StoreOperations]):
         save = awaited_method(StoreOperations.save)
 
-The method has the operation's signature and docstring. The definition below the decorator has no body; it gives the
-method the name that type checkers show in errors.
+The method has the operation's signature and docstring. A base of an asynchronous and of a blocking class lists the
+methods of both: ``save = Method(StoreOperations.save)``.
 
 A class with such methods has two private members: ``_operations``, the object that holds the generator functions, and
 ``_run``, which runs a generator and returns its result. ``_run`` determines which values a generator may yield: stores
@@ -32,6 +32,7 @@ from typing import (
     TypeVar,
     get_args,
     get_type_hints,
+    overload,
     runtime_checkable,
 )
 
@@ -106,7 +107,53 @@ class Store(Generic[Ops]):
         return f"{type(self).__name__}({description_of(self.config)}, tenant={self.config.tenant!r})"
 
 
-class AsyncStore(Store[Ops]):
+class Method(Generic[P, T]):
+    """A method of an asynchronous and of a blocking class, in a base of both: each gets its own function instead.
+
+    Args:
+        operation: The operation. It has no type variables of its own.
+    """
+
+    def __init__(self, operation: Callable[Concatenate[Any, P], Generator[Any, Any, T]]) -> None:
+        self.operation = operation
+
+    @overload
+    def __get__(self, store: Awaited, owner: Any = ...) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, store: Blocking, owner: Any = ...) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, store: None, owner: Any = ...) -> Callable[Concatenate[Any, P], Any]: ...
+
+    def __get__(self, store: object, owner: Any = None) -> Any:
+        """Return this; for type checkers, the method."""
+        return self
+
+
+class Awaited:
+    """Base of classes whose methods are awaited."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _add_methods(cls, awaits=True)
+
+
+class Blocking:
+    """Base of classes whose methods block."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _add_methods(cls, awaits=False)
+
+
+def _add_methods(kind: type, *, awaits: bool) -> None:
+    """Give a class the functions of the methods that its bases list for both sides."""
+    for name in {name for base in kind.__mro__ for name, one in vars(base).items() if isinstance(one, Method)}:
+        listed = inspect.getattr_static(kind, name)
+        if isinstance(listed, Method):
+            setattr(kind, name, (awaited_method if awaits else blocking_method)(listed.operation))
+
+
+class AsyncStore(Store[Ops], Awaited):
     """Base of stores whose methods are awaited. The arguments are those of `Store`."""
 
     #: The class whose methods block, if its name is not this one's with ``Sync`` before it.
@@ -152,7 +199,7 @@ class AsyncStore(Store[Ops]):
         return name if self._blocking_class or hasattr(sys.modules[type(self).__module__], name) else None
 
 
-class SyncStore(Store[Ops]):
+class SyncStore(Store[Ops], Blocking):
     """Base of stores whose methods block. Safe to share between threads. The arguments are those of `Store`."""
 
     #: The class whose methods are awaited, if its name is not this one's without ``Sync``.

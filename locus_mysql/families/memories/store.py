@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, Unpack, cast
 from ...config import ENVIRONMENT, Keywords
 from ...engine.operation import Operation, drive_awaited, drive_blocking, name_of, named
 from ...runtime.database import Where, share
-from ...runtime.stores import AsyncStore, HasSchema, SyncStore, awaited_method, blocking_method
+from ...runtime.stores import AsyncStore, HasSchema, Method, Store, SyncStore
 from .arguments import path_of
 from .embedding import (
     VECTOR_CACHE_BYTES,
@@ -109,7 +109,45 @@ def _embed_of(operations: Embeds) -> EmbedFunction:
     return operations.embed
 
 
-class MemoryStore(AsyncMemories[MemoryOperations]):
+class _Items(Store[MemoryOperations]):
+    """Base of both stores: their constructor and their methods."""
+
+    def __init__(
+        self,
+        where: Where = ENVIRONMENT,
+        *,
+        dims: int | None = None,
+        embed: EmbedFunction | None = None,
+        fields: Sequence[str] = (WHOLE,),
+        metric: Metric = "cosine",
+        model: str = "",
+        vector_cache_bytes: int = VECTOR_CACHE_BYTES,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(type(self), where, options)
+        embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
+        super().__init__(MemoryOperations(config, embedding), database, owned=owned)
+
+    put = Method(MemoryOperations.put)
+    put_batch = Method(MemoryOperations.put_batch)
+    write_batch = Method(MemoryOperations.write_batch)
+    get = Method(MemoryOperations.get)
+    get_item = Method(MemoryOperations.get_item)
+    get_batch = Method(MemoryOperations.get_batch)
+    get_embeddings = Method(MemoryOperations.get_embeddings)
+    exists = Method(MemoryOperations.exists)
+    delete = Method(MemoryOperations.delete)
+    delete_batch = Method(MemoryOperations.delete_batch)
+    list_keys = Method(MemoryOperations.list_keys)
+    list_namespaces = Method(MemoryOperations.list_namespaces)
+    clear_namespace = Method(MemoryOperations.clear_namespace)
+    count = Method(MemoryOperations.count)
+    search = Method(MemoryOperations.search)
+    search_many = Method(MemoryOperations.search_many)
+    sweep = Method(MemoryOperations.sweep)
+
+
+class MemoryStore(_Items, AsyncMemories[MemoryOperations]):
     """Long-term memory of agents in MySQL: items that are found by key, by field, by word and by meaning.
 
     Args:
@@ -137,42 +175,8 @@ class MemoryStore(AsyncMemories[MemoryOperations]):
         ```
     """
 
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        dims: int | None = None,
-        embed: EmbedFunction | None = None,
-        fields: Sequence[str] = (WHOLE,),
-        metric: Metric = "cosine",
-        model: str = "",
-        vector_cache_bytes: int = VECTOR_CACHE_BYTES,
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
-        super().__init__(MemoryOperations(config, embedding), database, owned=owned)
 
-    put = awaited_method(MemoryOperations.put)
-    put_batch = awaited_method(MemoryOperations.put_batch)
-    write_batch = awaited_method(MemoryOperations.write_batch)
-    get = awaited_method(MemoryOperations.get)
-    get_item = awaited_method(MemoryOperations.get_item)
-    get_batch = awaited_method(MemoryOperations.get_batch)
-    get_embeddings = awaited_method(MemoryOperations.get_embeddings)
-    exists = awaited_method(MemoryOperations.exists)
-    delete = awaited_method(MemoryOperations.delete)
-    delete_batch = awaited_method(MemoryOperations.delete_batch)
-    list_keys = awaited_method(MemoryOperations.list_keys)
-    list_namespaces = awaited_method(MemoryOperations.list_namespaces)
-    clear_namespace = awaited_method(MemoryOperations.clear_namespace)
-    count = awaited_method(MemoryOperations.count)
-    search = awaited_method(MemoryOperations.search)
-    search_many = awaited_method(MemoryOperations.search_many)
-    sweep = awaited_method(MemoryOperations.sweep)
-
-
-class SyncMemoryStore(SyncMemories[MemoryOperations]):
+class SyncMemoryStore(_Items, SyncMemories[MemoryOperations]):
     """`MemoryStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
@@ -185,37 +189,3 @@ class SyncMemoryStore(SyncMemories[MemoryOperations]):
         vector_cache_bytes: Memory for the cache of repeated searches.
         options: Options of `MySQLConfig`.
     """
-
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        dims: int | None = None,
-        embed: EmbedFunction | None = None,
-        fields: Sequence[str] = (WHOLE,),
-        metric: Metric = "cosine",
-        model: str = "",
-        vector_cache_bytes: int = VECTOR_CACHE_BYTES,
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        embedding = EmbeddingOptions(dims, embed, fields, metric, model, vector_cache_bytes)
-        super().__init__(MemoryOperations(config, embedding), database, owned=owned)
-
-    put = blocking_method(MemoryOperations.put)
-    put_batch = blocking_method(MemoryOperations.put_batch)
-    write_batch = blocking_method(MemoryOperations.write_batch)
-    get = blocking_method(MemoryOperations.get)
-    get_item = blocking_method(MemoryOperations.get_item)
-    get_batch = blocking_method(MemoryOperations.get_batch)
-    get_embeddings = blocking_method(MemoryOperations.get_embeddings)
-    exists = blocking_method(MemoryOperations.exists)
-    delete = blocking_method(MemoryOperations.delete)
-    delete_batch = blocking_method(MemoryOperations.delete_batch)
-    list_keys = blocking_method(MemoryOperations.list_keys)
-    list_namespaces = blocking_method(MemoryOperations.list_namespaces)
-    clear_namespace = blocking_method(MemoryOperations.clear_namespace)
-    count = blocking_method(MemoryOperations.count)
-    search = blocking_method(MemoryOperations.search)
-    search_many = blocking_method(MemoryOperations.search_many)
-    sweep = blocking_method(MemoryOperations.sweep)

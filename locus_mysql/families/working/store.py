@@ -17,7 +17,7 @@ from ...errors import ConfigError
 from ...records.turns import AsyncTurn, SyncTurn
 from ...runtime.arguments import check_tenant, tenant_of
 from ...runtime.database import Where
-from ...runtime.stores import awaited_method, blocking_method
+from ...runtime.stores import Awaited, Blocking, Method, awaited_method, blocking_method
 from .calls import Limits, OnFull
 from .operations import Procedure, SessionOperations
 from .records import SessionStats
@@ -152,6 +152,32 @@ class WorkingMemoryBase:
             raise ConfigError(f"A turn needs a session in MySQL, not in {type(self.storage).__name__}.")
         return self.storage
 
+    set = Method(SessionOperations.set)
+    set_many = Method(SessionOperations.set_many)
+    get = Method(SessionOperations.get)
+    get_many = Method(SessionOperations.get_many)
+    get_all = Method(SessionOperations.get_all)
+    exists = Method(SessionOperations.exists)
+    list_keys = Method(SessionOperations.list_keys)
+    delete = Method(SessionOperations.delete)
+    delete_many = Method(SessionOperations.delete_many)
+    clear = Method(SessionOperations.clear)
+    increment = Method(SessionOperations.increment)
+    compare_and_set = Method(SessionOperations.compare_and_set)
+    ttl = Method(SessionOperations.ttl)
+    set_task_state = Method(SessionOperations.set_task_state)
+    get_task_state = Method(SessionOperations.get_task_state)
+    update_task_state = Method(SessionOperations.update_task_state)
+    append_scratchpad = Method(SessionOperations.append_scratchpad)
+    get_scratchpad = Method(SessionOperations.get_scratchpad)
+    clear_scratchpad = Method(SessionOperations.clear_scratchpad)
+    create_checkpoint = Method(SessionOperations.create_checkpoint)
+    restore_checkpoint = Method(SessionOperations.restore_checkpoint)
+    list_checkpoints = Method(SessionOperations.list_checkpoints)
+    delete_checkpoint = Method(SessionOperations.delete_checkpoint)
+    touch = Method(SessionOperations.touch)
+    end = Method(SessionOperations.end)
+
     def _with_condition(self, stats: SessionStats) -> SessionStats:
         if not isinstance(self.storage, MayDegrade):
             return stats
@@ -162,7 +188,7 @@ class WorkingMemoryBase:
         return f"{type(self).__name__}({self.session_id!r}, {self.storage!r}, tenant={self.tenant!r})"
 
 
-class WorkingMemory(WorkingMemoryBase):
+class WorkingMemory(WorkingMemoryBase, Awaited):
     """The working memory of one session of an agent: variables, the task state, and notes. Any process may continue it.
 
     Example:
@@ -186,32 +212,7 @@ class WorkingMemory(WorkingMemoryBase):
         address, storage = self._operations.address, self._mysql
         return AsyncTurn(storage._awaited, address, self.session_id, wait_s, lease_s, take_over=take_over)
 
-    set = awaited_method(SessionOperations.set)
-    set_many = awaited_method(SessionOperations.set_many)
-    get = awaited_method(SessionOperations.get)
     get_as = awaited_method(SessionOperations.get_as)
-    get_many = awaited_method(SessionOperations.get_many)
-    get_all = awaited_method(SessionOperations.get_all)
-    exists = awaited_method(SessionOperations.exists)
-    list_keys = awaited_method(SessionOperations.list_keys)
-    delete = awaited_method(SessionOperations.delete)
-    delete_many = awaited_method(SessionOperations.delete_many)
-    clear = awaited_method(SessionOperations.clear)
-    increment = awaited_method(SessionOperations.increment)
-    compare_and_set = awaited_method(SessionOperations.compare_and_set)
-    ttl = awaited_method(SessionOperations.ttl)
-    set_task_state = awaited_method(SessionOperations.set_task_state)
-    get_task_state = awaited_method(SessionOperations.get_task_state)
-    update_task_state = awaited_method(SessionOperations.update_task_state)
-    append_scratchpad = awaited_method(SessionOperations.append_scratchpad)
-    get_scratchpad = awaited_method(SessionOperations.get_scratchpad)
-    clear_scratchpad = awaited_method(SessionOperations.clear_scratchpad)
-    create_checkpoint = awaited_method(SessionOperations.create_checkpoint)
-    restore_checkpoint = awaited_method(SessionOperations.restore_checkpoint)
-    list_checkpoints = awaited_method(SessionOperations.list_checkpoints)
-    delete_checkpoint = awaited_method(SessionOperations.delete_checkpoint)
-    touch = awaited_method(SessionOperations.touch)
-    end = awaited_method(SessionOperations.end)
 
     async def stats(self) -> SessionStats:
         """The session's content in numbers, and whether its storage serves it."""
@@ -241,7 +242,7 @@ class WorkingMemory(WorkingMemoryBase):
     def __exit__(self, *error: object) -> None: ...
 
 
-class SyncWorkingMemory(WorkingMemoryBase):
+class SyncWorkingMemory(WorkingMemoryBase, Blocking):
     """`WorkingMemory` with methods that block. Safe to share between threads."""
 
     def _run(self, procedure: Procedure[T]) -> T:
@@ -252,32 +253,7 @@ class SyncWorkingMemory(WorkingMemoryBase):
         address, storage = self._operations.address, self._mysql
         return SyncTurn(storage._blocking, address, self.session_id, wait_s, lease_s, take_over=take_over)
 
-    set = blocking_method(SessionOperations.set)
-    set_many = blocking_method(SessionOperations.set_many)
-    get = blocking_method(SessionOperations.get)
     get_as = blocking_method(SessionOperations.get_as)
-    get_many = blocking_method(SessionOperations.get_many)
-    get_all = blocking_method(SessionOperations.get_all)
-    exists = blocking_method(SessionOperations.exists)
-    list_keys = blocking_method(SessionOperations.list_keys)
-    delete = blocking_method(SessionOperations.delete)
-    delete_many = blocking_method(SessionOperations.delete_many)
-    clear = blocking_method(SessionOperations.clear)
-    increment = blocking_method(SessionOperations.increment)
-    compare_and_set = blocking_method(SessionOperations.compare_and_set)
-    ttl = blocking_method(SessionOperations.ttl)
-    set_task_state = blocking_method(SessionOperations.set_task_state)
-    get_task_state = blocking_method(SessionOperations.get_task_state)
-    update_task_state = blocking_method(SessionOperations.update_task_state)
-    append_scratchpad = blocking_method(SessionOperations.append_scratchpad)
-    get_scratchpad = blocking_method(SessionOperations.get_scratchpad)
-    clear_scratchpad = blocking_method(SessionOperations.clear_scratchpad)
-    create_checkpoint = blocking_method(SessionOperations.create_checkpoint)
-    restore_checkpoint = blocking_method(SessionOperations.restore_checkpoint)
-    list_checkpoints = blocking_method(SessionOperations.list_checkpoints)
-    delete_checkpoint = blocking_method(SessionOperations.delete_checkpoint)
-    touch = blocking_method(SessionOperations.touch)
-    end = blocking_method(SessionOperations.end)
 
     def stats(self) -> SessionStats:
         """The session's content in numbers, and whether its storage serves it."""

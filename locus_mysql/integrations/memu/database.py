@@ -10,7 +10,7 @@ from pydantic import BaseModel, SecretStr
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...errors import ConfigError
 from ...runtime.database import Database, Where, share
-from ...runtime.stores import AsyncStore, Store, SyncStore, awaited_method, blocking_method
+from ...runtime.stores import AsyncStore, Method, Store, SyncStore
 from .items import CategoryOperations, ItemOperations, RelationOperations
 from .operations import RecordOperations
 from .recall_files import (
@@ -28,21 +28,14 @@ from .tables import own_prefix
 VECTOR_CACHE_BYTES = 268_435_456
 
 
-class _Blocking(SyncStore[MemuOperations]):
-    """The methods that block."""
+class _Records(Store[MemuOperations]):
+    """The methods that no repository has."""
 
-    load_existing = blocking_method(MemuOperations.load_existing)
-    restore = blocking_method(MemuOperations.restore)
-
-
-class _Awaited(AsyncStore[MemuOperations]):
-    """The same, awaited."""
-
-    load_existing = awaited_method(MemuOperations.load_existing)
-    restore = awaited_method(MemuOperations.restore)
+    load_existing = Method(MemuOperations.load_existing)
+    restore = Method(MemuOperations.restore)
 
 
-class _MemuRepositories(Store[MemuOperations]):
+class _MemuRepositories(_Records):
     """The repositories of memU 1.5.1, and their views."""
 
     resource_repo: Repository
@@ -70,7 +63,7 @@ class _MemuRepositories(Store[MemuOperations]):
         _add(self, "category_item_repo", RelationOperations)
 
 
-class _RecallRepositories(Store[MemuOperations]):
+class _RecallRepositories(_Records):
     """The repositories of memu-cli, and their views."""
 
     resource_repo: Repository
@@ -101,7 +94,7 @@ def _add(store: Any, name: str, kind: type[RecordOperations[Any]]) -> None:
     setattr(store, kind.view, getattr(made, kind.view))
 
 
-class MemuDatabase(_MemuRepositories, _Blocking):
+class MemuDatabase(_MemuRepositories, SyncStore[MemuOperations]):
     """memU's metadata store in MySQL, by the protocols of memU 1.5.1; imports nothing from memU. Thread-safe.
 
     ``resources``, ``items``, ``categories`` and ``relations`` behave like dictionaries and a list, and query the
@@ -135,7 +128,7 @@ class MemuDatabase(_MemuRepositories, _Blocking):
     _awaited_class = "AsyncMemuDatabase"
 
 
-class AsyncMemuDatabase(_MemuRepositories, _Awaited):
+class AsyncMemuDatabase(_MemuRepositories, AsyncStore[MemuOperations]):
     """`MemuDatabase` for an event loop: its repositories have the same methods, asynchronous.
 
     ``resources``, ``items``, ``categories`` and ``relations`` have ``await view.get(id)``, ``await view.copy()``,
@@ -151,7 +144,7 @@ class AsyncMemuDatabase(_MemuRepositories, _Awaited):
     _blocking_class = "MemuDatabase"
 
 
-class RecallDatabase(_RecallRepositories, _Blocking):
+class RecallDatabase(_RecallRepositories, SyncStore[MemuOperations]):
     """memu-cli's store in MySQL, by the protocols of memu-cli 0.6 to 0.10; imports nothing from memU. Thread-safe.
 
     ``resources``, ``recall_files`` and ``segments`` behave like dictionaries and a list, and query the database at
@@ -188,7 +181,7 @@ class RecallDatabase(_RecallRepositories, _Blocking):
     _awaited_class = "AsyncRecallDatabase"
 
 
-class AsyncRecallDatabase(_RecallRepositories, _Awaited):
+class AsyncRecallDatabase(_RecallRepositories, AsyncStore[MemuOperations]):
     """`RecallDatabase` for an event loop: its repositories have the same methods, asynchronous.
 
     ``resources``, ``recall_files`` and ``segments`` have ``await view.get(id)``, ``await view.copy()``,
