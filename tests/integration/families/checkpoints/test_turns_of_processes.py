@@ -1,4 +1,4 @@
-"""Turns of several processes: a holder that was killed or frozen, and forks."""
+"""Turns of several processes: a holder that was frozen, and forks. `contract/test_turns.py` kills holders."""
 
 from __future__ import annotations
 
@@ -54,18 +54,6 @@ def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
             line.send("lost it")
         else:
             line.send("saved")
-
-
-@pytest.mark.slow
-def test_a_killed_holder_blocks_others_no_longer_than_its_lease(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
-        assert receive(line) == "has it"
-        with pytest.raises(ThreadBusy), store.turn("t", wait_s=0):
-            raise AssertionError
-        os.kill(process.pid, signal.SIGKILL)
-        with store.turn("t", wait_s=DEADLINE_S):
-            store.save("t", state_of("a", "b"))
 
 
 @pytest.mark.slow
