@@ -22,8 +22,7 @@ from locus_mysql.errors import ThreadBusy, TurnLost
 from ...either_side import AnyStore
 from ..conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from ..engines import ENGINE
-from ..families.checkpoints.test_turns_of_processes import another_process, receive
-from ..families.checkpoints.turns import Held
+from ..families.checkpoints.turns import Held, another_process, receive
 from ..interleavings.conftest import stage  # noqa: F401 - a fixture
 from ..interleavings.stage import Stage
 from ..test_concurrent_writers import DEADLINE_S
