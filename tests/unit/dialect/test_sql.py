@@ -8,7 +8,7 @@ import pytest
 
 from locus_mysql.dialect.schema import Schema
 from locus_mysql.dialect.sql import SQL, Dialect, Select
-from locus_mysql.dialect.statement import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Query, fill, placeholders
+from locus_mysql.dialect.statement import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Query, fill
 from locus_mysql.dialect.variants import OCEANBASE
 
 
@@ -126,9 +126,3 @@ def test_braces_that_hold_no_name_stay() -> None:
 def test_a_placeholder_without_a_piece_is_an_error() -> None:
     with pytest.raises(KeyError):
         fill("{nothing}", {})
-
-
-def test_placeholders_writes_the_requested_number_of_placeholders() -> None:
-    assert placeholders(3) == "%s, %s, %s"
-    assert placeholders(2, "(%s, %s)") == "(%s, %s), (%s, %s)"
-    assert placeholders(0) == ""
