@@ -98,9 +98,9 @@ class Parser(argparse.ArgumentParser):
         return f".{hint}" if hint else ""
 
 
-def add_connection(parser: argparse.ArgumentParser) -> None:
+def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:
     """Add the arguments that name a server."""
-    parser.add_argument("--dsn", help=_DSN_HELP)
+    parser.add_argument("--dsn", help=f"{_DSN_HELP}{purpose}")
     parser.add_argument("--driver", metavar="NAME", help="mysql-connector, aiomysql, pymysql or asyncmy")
     parser.add_argument(
         "--key-file",
