@@ -94,24 +94,13 @@ def vacuum(arguments: argparse.Namespace) -> int:
     if days is None and (arguments.family is None or find_family(arguments.family).vacuumed_by_age):
         arguments.complain("the following arguments are required: --older-than-days")
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    age = () if days is None else (days,)
 
     async def run() -> dict[str, list[dict[str, Any]]]:
         done = {}
         async with Database(config) as database:
             for family in await existing_families(database, arguments.family):
-                maintenance = family.maintenance(config)
-                if arguments.all_tenants:
-                    totals = await _of_all_tenants(database, family, arguments)
-                    done[family.name] = _as_json(totals)
-                    if not arguments.json:
-                        _print_vacuum(family, totals, arguments)
-                    continue
-                if arguments.dry_run:
-                    running = maintenance.waste(tenant_of(config), days)
-                else:
-                    running = maintenance.vacuum(tenant_of(config), *age)
-                counts = await database.asynchronous.run(running, family.schema(config), config.ddl_mode)
+                job = _Job(database, family, arguments)
+                counts = await (_of_all_tenants(job) if arguments.all_tenants else job.of(tenant_of(config)))
                 done[family.name] = _as_json(counts)
                 if not arguments.json:
                     _print_vacuum(family, counts, arguments)
@@ -123,71 +112,71 @@ def vacuum(arguments: argparse.Namespace) -> int:
     return OK
 
 
-async def _of_all_tenants(database: Database, family: Family, arguments: argparse.Namespace) -> Counts:
+async def _of_all_tenants(job: _Job) -> Counts:
     """Vacuum a family, tenant by tenant, or count what a vacuum would remove; return the sums.
 
     If another process vacuums it, this one waits until that has ended or was killed.
     """
-    days, totals, last = arguments.older_than_days, Counter[str](), arguments.after
-    job = _Job(database, family)
-    run, maintenance = job.run, job.maintenance
+    after = job.arguments.after
+    totals, last = Counter[str](), after
     expired = number = 0
     try:
         # Those of all tenants together: found one tenant at a time, each look-up would pass over those of others.
-        if not arguments.dry_run:
-            await job.claim()
-        while not arguments.dry_run and (some := await run(maintenance.remove_expired(EXPIRED_AT_ONCE))):
+        await job.claim()
+        while not job.counts_only and (some := await job.run(job.maintenance.remove_expired(EXPIRED_AT_ONCE))):
             expired += some
             await job.claim()
-        async for tenant in tenants_of(database, family, last):
-            if arguments.dry_run:
-                counts = await run(maintenance.waste(tenant, days))
-            else:
-                await job.claim()
-                counts = await run(maintenance.vacuum(tenant, *(() if days is None else (days,))))
-            for one in counts:
+        async for tenant in tenants_of(job.database, job.family, last):
+            await job.claim()
+            for one in await job.of(tenant):
                 totals[one.phrase] += one.number
             last, number = tenant, number + 1
             job.show(number)
     except BaseException:
-        if last != arguments.after:
-            notify(f"Stopped. Continue with: --all-tenants --family {family.name} --after {shlex.quote(last)}")
+        if last != after:
+            notify(f"Stopped. Continue with: --all-tenants --family {job.family.name} --after {shlex.quote(last)}")
         raise
     if not totals:  # no tenant is left
-        counts = await run(maintenance.waste(tenant_of(database.config)))
-        if not arguments.dry_run:
-            counts = await run(maintenance.vacuum(tenant_of(database.config), *(() if days is None else (days,))))
-        totals.update({one.phrase: one.number for one in counts})
+        totals.update({one.phrase: one.number for one in await job.of(tenant_of(job.database.config))})
     first, *others = totals
     return Count(totals[first] + expired, first), *(Count(totals[one], one) for one in others)
 
 
 class _Job:
-    """The vacuum of a family for all tenants. It is claimed, so that two jobs do not do the same work.
+    """The vacuum of a family. That of all tenants is claimed, so that two jobs do not do the same work.
 
     Args:
         database: The database.
         family: The family.
+        arguments: Those of the command.
     """
 
-    def __init__(self, database: Database, family: Family) -> None:
+    def __init__(self, database: Database, family: Family, arguments: argparse.Namespace) -> None:
+        self.database, self.family, self.arguments = database, family, arguments
         self.maintenance = family.maintenance(database.config)
-        self._engine, self._family, self._schema = database.asynchronous, family, family.schema(database.config)
+        self.counts_only: bool = arguments.dry_run
         self._holder, self._claimed_at, self._shown_at = secrets.randbits(62), -math.inf, time.monotonic()
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation on existing tables."""
-        return await self._engine.run(operation, self._schema, "validate")
+        return await self.database.asynchronous.run(operation, self.family.schema(self.database.config), "validate")
+
+    async def of(self, tenant: str) -> Counts:
+        """Vacuum a tenant's rows, or count what a vacuum would remove."""
+        days = self.arguments.older_than_days
+        if self.counts_only:
+            return await self.run(self.maintenance.waste(tenant, days))
+        return await self.run(self.maintenance.vacuum(tenant, *(() if days is None else (days,))))
 
     async def claim(self) -> None:
-        """Claim the job from time to time; wait as long as another process has claimed it."""
+        """Claim a job that removes rows from time to time; wait as long as another process has claimed it."""
         told = False
-        while time.monotonic() - self._claimed_at > CLAIMED_S / 3:
+        while not self.counts_only and time.monotonic() - self._claimed_at > CLAIMED_S / 3:
             if await self.run(self.maintenance.claim("vacuum", self._holder)):
                 self._claimed_at = time.monotonic()
                 return
             if not told:
-                notify(f"{self._family.name}: another process vacuums these tables. Waiting until it has ended.")
+                notify(f"{self.family.name}: another process vacuums these tables. Waiting until it has ended.")
             told = True
             await asyncio.sleep(1)
 
@@ -195,7 +184,7 @@ class _Job:
         """Show the progress every few seconds."""
         if time.monotonic() - self._shown_at > EVERY_S:
             self._shown_at = time.monotonic()
-            notify(f"{self._family.name}: {counted(tenants, 'tenant')} …")
+            notify(f"{self.family.name}: {counted(tenants, 'tenant')} …")
 
 
 def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:

@@ -180,10 +180,17 @@ def serve(arguments: argparse.Namespace) -> int:
     _need_server()
     from ..server.application import create_app
     from ..server.pages.sign_in import KEY_BYTES
-    from ..server.running import bind, check_database, is_local
+    from ..server.running import SERVICE, bind, check_database, is_local
     from ..server.running import serve as serve_at
 
-    announce = _start_logs(arguments)
+    def announce(level: int, text: str) -> None:
+        """Report a message about the start: in the log, if that is JSON, else to the user, whatever its level."""
+        if arguments.log_format == "json":
+            SERVICE.log(level, "%s", text)
+        else:
+            notify(text)
+
+    logging.config.dictConfig(_logs_of(arguments))
     config = _service_config(arguments)
     tokens = _tokens(arguments.tokens, announce)
     if tokens is not None and arguments.tenant is not None:
@@ -194,7 +201,10 @@ def serve(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(one) for one in bind(arguments.host, arguments.port)]
         if tokens is None and not is_local(sockets):
-            raise _needs_tokens(arguments.host)
+            raise ConfigError(
+                f"Other machines can reach {arguments.host!r}, so the service needs tokens. Create one with "
+                "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
+            )
         sign_outs = None
         if arguments.workers > 1:
             sign_outs = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="locus-mysql-")), "sign-outs")
@@ -237,13 +247,6 @@ def serve(arguments: argparse.Namespace) -> int:
                 log_config=_logs_of(arguments),
             )
     return OK
-
-
-def _needs_tokens(host: str) -> ConfigError:
-    return ConfigError(
-        f"Other machines can reach {host!r}, so the service needs tokens. Create one with "
-        "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
-    )
 
 
 def _service_config(arguments: argparse.Namespace) -> MySQLConfig:
@@ -353,24 +356,6 @@ def _cookie_key(file: Path | None, announce: Announce) -> bytes | None:
 def _others_may(file: Path, bits: int) -> bool:
     """Return whether the mode of a file gives these permissions to other users."""
     return os.name == "posix" and bool(file.stat().st_mode & bits)
-
-
-def _start_logs(arguments: argparse.Namespace) -> Announce:
-    """Configure logging, and return the function that reports messages about the start."""
-    logging.config.dictConfig(_logs_of(arguments))
-    return _log if arguments.log_format == "json" else _print
-
-
-def _print(level: int, text: str) -> None:
-    """Print a message about the start, whatever its level."""
-    notify(text)
-
-
-def _log(level: int, text: str) -> None:
-    """Log a message about the start, where each line of the standard error is JSON."""
-    from ..server.running import SERVICE
-
-    SERVICE.log(level, "%s", text)
 
 
 def _logs_of(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .statement import Param, Query, Statement, Text, fill, placeholders
+from .statement import Param, Query, R, Statement, Text
 
 _COLUMN_EXISTS = """
 SELECT 1 AS done FROM information_schema.COLUMNS c
@@ -243,6 +243,11 @@ class TableComment(NamedTuple):
 DESCRIBE_OWN = Query(ALL_OWN.strip(), row=TableComment)
 
 
+def about_tables(text: str, names: Sequence[str], row: type[R]) -> Query[R]:
+    """Return a query about those of some tables that exist; ``{names}`` in its text stands for their names."""
+    return Query(text.strip().replace("{names}", ", ".join(["%s"] * len(names))), tuple(names), row=row)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of a family.
@@ -341,8 +346,7 @@ class Schema:
 
     def describe(self) -> Query[ExistingTable]:
         """Return the query for those of the tables that exist."""
-        text = fill(DESCRIBE, {"names": placeholders(len(self.names))}).strip()
-        return Query(text, self.names, row=ExistingTable)
+        return about_tables(DESCRIBE, self.names, ExistingTable)
 
     def create(self) -> tuple[Statement, ...]:
         """Return the statements that create missing tables. Many processes may run them at once."""
@@ -384,9 +388,7 @@ class Schema:
 
 def describe_all(schemas: Sequence[Schema]) -> Query[TableComment]:
     """Return the query for the existing tables of these families."""
-    wanted = tuple(name for schema in schemas for name in schema.names)
-    names = placeholders(len(wanted))
-    return Query(fill(DESCRIBE_ALL, {"names": names}).strip(), wanted, row=TableComment)
+    return about_tables(DESCRIBE_ALL, [name for schema in schemas for name in schema.names], TableComment)
 
 
 class TableSize(NamedTuple):
@@ -399,4 +401,4 @@ class TableSize(NamedTuple):
 
 def table_sizes(names: Sequence[str]) -> Query[TableSize]:
     """The sizes of those of these tables that exist; at least one name."""
-    return Query(fill(SIZES, {"names": placeholders(len(names))}).strip(), tuple(names), row=TableSize)
+    return about_tables(SIZES, names, TableSize)

@@ -133,11 +133,6 @@ class Text(str):
         return made
 
 
-def placeholders(count: int, one: str = "%s") -> str:
-    """Return ``count`` placeholders of parameters, or copies of another text, separated by commas."""
-    return ", ".join([one] * count)
-
-
 _GROUP = re.compile(r"\[(\w+): ((?:[^\[\]]|\[\w*\])*)\]")
 #: Indentation, which need not be sent.
 _INDENT = re.compile(r"\n +")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .schema import Schema
-from .statement import Query, Statement, fill, placeholders
+from .schema import Schema, about_tables
+from .statement import Query, Statement
 from .variants import FamilyRefused, Variant
 
 # DEFAULT and EXTRA show whether an INSERT may leave out a column that this package does not know.
@@ -116,12 +116,12 @@ class Structure(NamedTuple):
 
 def describe_columns(names: Sequence[str]) -> Query[ColumnRow]:
     """Return the query for the columns of those of the tables that exist."""
-    return Query(fill(DESCRIBE_COLUMNS, {"names": placeholders(len(names))}).strip(), tuple(names), row=ColumnRow)
+    return about_tables(DESCRIBE_COLUMNS, names, ColumnRow)
 
 
 def describe_indexes(names: Sequence[str]) -> Query[IndexRow]:
     """Return the query for the indexes of those of the tables that exist."""
-    return Query(fill(DESCRIBE_INDEXES, {"names": placeholders(len(names))}).strip(), tuple(names), row=IndexRow)
+    return about_tables(DESCRIBE_INDEXES, names, IndexRow)
 
 
 def declared(create: str) -> Structure:

@@ -101,24 +101,16 @@ class Variant:
         }
         #: MySQL's templates and pieces, and their replacements; see `instead_of`.
         self.replacements: dict[str, str] = {}
-        #: MySQL's templates with their replacements if they contain one of some pieces, and the replacements of these.
-        self.replacements_with: dict[str, tuple[str, Mapping[str, str]]] = {}
-        #: MySQL's templates that are refused, because the engine would return other results.
-        self.refused: set[str] = set()
         self._texts: dict[str, tuple[str, ParameterNames | None]] = {}
 
-    def instead_of(self, text: str, replacement: str, pieces: Mapping[str, str] | None = None) -> None:
+    def instead_of(self, text: str, replacement: str) -> None:
         """Replace a template, or a piece of templates, by another with the same parameters in the same order.
 
         Args:
             text: MySQL's template or piece.
             replacement: The engine's.
-            pieces: Only a template that contains one of these pieces is replaced; the piece becomes its value here.
         """
-        if pieces is None:
-            self.replacements[text] = replacement
-        else:
-            self.replacements_with[text] = replacement, pieces
+        self.replacements[text] = replacement
 
     def statement(self, statement: Statement) -> Statement:
         """Return a statement in this engine's text.
@@ -185,15 +177,8 @@ class Variant:
         family = text.shared.get("FAMILY")
         if family is not None and family not in self.families:
             raise FamilyRefused(self.name, family)
-        if text.template in self.refused:
-            raise FamilyRefused(self.name, f"{family}, searched by words")
-        template, special = self.replacements_with.get(text.template, ("", {}))
-        if special.keys().isdisjoint(text.pieces.values()):
-            template, special = self.replacements.get(text.template, text.template), {}
-        pieces = {
-            name: special.get(piece) or self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()
-        }
-        return fill(template, pieces).strip()
+        pieces = {name: self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()}
+        return fill(self.replacements.get(text.template, text.template), pieces).strip()
 
 
 @lru_cache(maxsize=1024)

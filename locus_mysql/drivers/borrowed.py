@@ -16,8 +16,11 @@ from ..errors import ConfigError
 from .interface import Result, Row
 from .wire.results import decoder
 
-#: Yields calls of the library, which return a value or an awaitable; receives what they return.
-Calls: TypeAlias = Generator[Callable[[], Any], Any, Result]
+#: Makes what a generator yields of a call of the library, which returns a value or an awaitable.
+Wait: TypeAlias = Callable[[Callable[[], Any]], Any]
+
+#: Yields calls of the library, and receives what they return.
+Calls: TypeAlias = Generator[Any, Any, Result]
 
 #: In the message about an UPDATE: the rows that changed. With CLIENT_FOUND_ROWS, which SQLAlchemy sets, the number of
 #: affected rows counts all that matched. `ROW_COUNT()` does too; our statements change each row that they match.
@@ -49,9 +52,9 @@ class Borrowed:
         self._transaction = self._lent.get_transaction() if self._by_sqlalchemy else None
         self._was_open = bool(self._is_open(self._connection))
 
-    def query(self, statement: bytes) -> Calls:
+    def query(self, statement: bytes, wait: Wait) -> Calls:
         """Send a statement; return its result. Raises the library's errors."""
-        result = yield from self._query(self._connection, statement)
+        result = yield from self._query(self._connection, statement, wait)
         self._was_open = self._was_open or bool(self._is_open(self._connection))
         return result
 
@@ -91,20 +94,21 @@ def _unwrapped(connection: Any) -> Any:
     return getattr(connection, "_cnx", connection)
 
 
-def _ask_pymysql(options: tuple[str, str], library: Any, statement: bytes) -> Calls:
+def _ask_pymysql(options: tuple[str, str], library: Any, statement: bytes, wait: Wait) -> Calls:
     """Send a statement by PyMySQL, or one of its ports.
 
     Args:
         options: The attributes that say whether text is decoded, and how each type is.
         library: The connection.
         statement: The statement.
+        wait: See `Wait`.
     """
     decodes, decoders = options
     before = getattr(library, decodes), getattr(library, decoders)
     setattr(library, decodes, False)
     setattr(library, decoders, {})
     try:
-        yield partial(library.query, statement)
+        yield wait(partial(library.query, statement))
     finally:
         setattr(library, decodes, before[0])
         setattr(library, decoders, before[1])
@@ -114,12 +118,12 @@ def _ask_pymysql(options: tuple[str, str], library: Any, statement: bytes) -> Ca
     return _read(answer.rows, [(field.type_code, field.charsetnr) for field in answer.fields])
 
 
-def _ask_connector(library: Any, statement: bytes) -> Calls:
-    answer = yield partial(library.cmd_query, statement, raw=True)
+def _ask_connector(library: Any, statement: bytes, wait: Wait) -> Calls:
+    answer = yield wait(partial(library.cmd_query, statement, raw=True))
     if "columns" not in answer:
         return _changed(answer["affected_rows"], answer["insert_id"], answer.get("info_msg", "").encode())
     columns = [(column[1], column[8]) for column in answer["columns"]]
-    rows, _ = yield partial(library.get_rows, raw=True)
+    rows, _ = yield wait(partial(library.get_rows, raw=True))
     return _read(rows, columns)
 
 
@@ -140,7 +144,7 @@ def _read(rows: Sequence[Sequence[bytes | None]], columns: Sequence[tuple[int, i
 #: By the module of the connection's class: whether its calls block, how to send a statement, how to close the socket,
 #: and whether the server's last answer said that a transaction is open.
 _LIBRARIES: dict[
-    str, tuple[bool, Callable[[Any, bytes], Calls], Callable[[Any], object], Callable[[Any], bool | int]]
+    str, tuple[bool, Callable[[Any, bytes, Wait], Calls], Callable[[Any], object], Callable[[Any], bool | int]]
 ] = {
     "pymysql.connections": (
         True,

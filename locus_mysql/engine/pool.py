@@ -28,7 +28,7 @@ from .commands import Close, CommandGenerator, Connection, Execute, Ping, Wait
 from .connection_slots import Slot
 from .failures import READ_ONLY, lacks_temporary_table
 from .group_commit import CommitGroup
-from .logs import Counters, PoolState
+from .logs import CONNECTIONS, Counters, PoolState, loggable
 
 if TYPE_CHECKING:
     from .servers import Servers
@@ -297,7 +297,11 @@ class Pool:
             with self._lock:
                 others = self._take_all()
             abort_all(others)
-            logs.log_broken(kept, error, len(others))
+            CONNECTIONS.info(  # no call has failed because of it
+                "A connection to MySQL at %s was gone when it was to be used again; it and %d idle ones were dropped: "
+                "%s.",
+                *(kept.endpoint, len(others), loggable(error)),
+            )
             return False
         except BaseException:
             kept.connection.abort()
@@ -309,7 +313,9 @@ class Pool:
         opened = yield from self._servers.connect(self)
         opened.generation, opened.opened_at = generation, self._clock()
         self._counters.open_one()
-        logs.log_opened(opened, time.perf_counter() - began)
+        version, took_ms = opened.connection.server_version, (time.perf_counter() - began) * 1_000
+        logs.warn_about(version)
+        CONNECTIONS.debug("Opened a connection to MySQL %s at %s in %.0f ms.", version, opened.endpoint, took_ms)
         return opened
 
     def _open_for_others(self, count: int) -> None:
@@ -397,9 +403,10 @@ class Pool:
         abort_all(others)
         if _affects_whole_server(error):
             self._counters.lose(1 + len(others))
-            logs.log_loss(lent, error, len(others))
-        else:
-            logs.log_dropped(lent, error)
+            message = "Lost a connection to MySQL at %s in use, and dropped %d idle ones: %s."
+            CONNECTIONS.warning(message, lent.endpoint, len(others), loggable(error))
+        else:  # the call ended for another reason, such as the cancellation of its task
+            CONNECTIONS.debug("Dropped a connection to MySQL at %s in use: %s.", lent.endpoint, loggable(error))
 
     def _take_all(self) -> list[ServerConnection]:
         everything = self._idle[:]
@@ -430,7 +437,8 @@ class Pool:
         except BaseException:
             abort_all(connections)
             raise
-        logs.log_closed(connections, why)
+        for one in connections:
+            CONNECTIONS.debug("Closed a connection to MySQL at %s: %s.", one.endpoint, why)
 
 
 def abort_all(connections: Sequence[ServerConnection]) -> None:

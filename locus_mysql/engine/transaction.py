@@ -204,19 +204,8 @@ class TransactionExecution(Execution):
 
     def _call(self, statement: bytes) -> CommandGenerator[Result]:
         """Send a statement; the connection is dropped if its answer was not read."""
-        calls = self._borrowed.query(statement)
         try:
-            call = next(calls)
-            while True:
-                try:
-                    outcome = yield Wait(call)
-                except BaseException as error:
-                    call = calls.throw(error)
-                else:
-                    call = calls.send(outcome)
-        except StopIteration as done:
-            result: Result = done.value
-            return result
+            return (yield from self._borrowed.query(statement, Wait))
         except Exception as error:
             raise translate(error, self._config.endpoints[0]) from None
         except BaseException:

@@ -37,7 +37,7 @@ class Telemetry:
         self._config = config
         self._slow_s = None if config.slow_ms is None else config.slow_ms / 1_000
         self._instruments: Instruments | None = None
-        self._search = _Search()
+        self._search_at = 0.0
         self._engines: list[AsyncEngine | SyncEngine] = []
         #: Until this time, by `perf_counter`, no call is to be reported, and `is_on` need not be read.
         self.quiet_until = 0.0
@@ -57,14 +57,27 @@ class Telemetry:
     def is_on(self) -> bool:
         """Return whether calls are to be reported; if not, for the next `CHECK_EVERY_S`."""
         if self._instruments is None and ("opentelemetry.trace" in modules or "opentelemetry.metrics" in modules):
-            self._instruments = self._search.find()
-            if self._instruments is not None:
-                for engine in self._engines:
-                    self._instruments.watch(engine, self._config)
+            self._find_instruments()
         if self._slow_s is not None or self._instruments is not None:
             return True
         self.quiet_until = perf_counter() + CHECK_EVERY_S
         return False
+
+    def _find_instruments(self) -> None:
+        """Use OpenTelemetry if the application has set a provider; a check takes microseconds, once a second."""
+        now = perf_counter()
+        if now < self._search_at:
+            return
+        self._search_at = now + CHECK_EVERY_S
+        try:
+            from .spans import instruments
+        except ImportError:  # OpenTelemetry is too old or incomplete; this is not tried again
+            self._search_at = inf
+            return
+        self._instruments = instruments()
+        if self._instruments is not None:
+            for engine in self._engines:
+                self._instruments.watch(engine, self._config)
 
     @contextmanager
     def call(self, operation: object, engine: AsyncEngine | SyncEngine) -> Iterator[None]:
@@ -90,22 +103,3 @@ class Telemetry:
             took_s = perf_counter() - began
             if self._slow_s is not None and took_s > self._slow_s:
                 CALLS.warning("%s took %.0f ms%s; slow_ms is %g.", name, took_s * 1_000, ending, self._config.slow_ms)
-
-
-class _Search:
-    """Checks whether the application has set a provider of spans or metrics; each check takes microseconds."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def find(self) -> Instruments | None:
-        now = perf_counter()
-        if now < self._next:
-            return None
-        self._next = now + CHECK_EVERY_S
-        try:
-            from .spans import instruments
-        except ImportError:  # OpenTelemetry is too old or incomplete; this is not tried again
-            self._next = inf
-            return None
-        return instruments()

@@ -200,11 +200,6 @@ def _mounted_under(segments: Sequence[str], root_path: str) -> int:
     return count if "/".join(segments[:count]) == root else 1
 
 
-def explained_as_json(_request: Request, problem: Problem, request_id: str) -> Response:
-    """Return a problem as JSON, for programs."""
-    return explained(problem, request_id)
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group of endpoints: the API's, or the pages'.
@@ -212,12 +207,12 @@ class Group:
     Args:
         endpoints: The endpoints.
         authenticate: Identifies the caller of a request, or raises `Problem`. Not called for open endpoints.
-        explain: Makes the response for a problem, from the request, the problem and the request's id.
+        explain: Makes the response for a problem, from the request, the problem and the request's id; by default JSON.
     """
 
     endpoints: Sequence[Endpoint]
     authenticate: Authenticate
-    explain: Explain = explained_as_json
+    explain: Explain = field(default=lambda _, problem, request_id: explained(problem, request_id))
 
 
 def explanation(request: Request, problem: Problem) -> Response:

@@ -83,31 +83,78 @@ class Clock:
     Args:
         arguments: The arguments of the command; ``tz`` is the time zone.
         now: The current time.
+
+    Raises:
+        WrongArgument: There is no such zone.
     """
 
     def __init__(self, arguments: argparse.Namespace, now: datetime | None = None) -> None:
-        self.zone = zone_of(arguments.tz)
+        self.zone = _zone_of(arguments.tz)
         self.now = now or datetime.now(UTC)
 
     def moment(self, text: str) -> datetime:
-        """Return the moment that an argument names."""
-        return moment_of(text, self.now, self.zone)
+        """Return the moment that a text names.
+
+        Args:
+            text: A time of day, which means its last occurrence; a date, with or without a time; or an age.
+
+        Raises:
+            WrongArgument: The text cannot be parsed.
+        """
+        text = text.strip()
+        if _AGO.fullmatch(text):
+            seconds = sum(int(count) * _UNITS[unit] for count, unit in re.findall(r"([0-9]+)([smhdw])", text))
+            try:
+                return self.now - timedelta(seconds=seconds)
+            except OverflowError:
+                raise WrongArgument(f"{text[:60]} ago is before the year 1. Write a smaller age.") from None
+        try:
+            if clock := _CLOCK.fullmatch(text):
+                hour, minute, second, fraction = clock.groups(default="0")
+                at = time(int(hour), int(minute), int(second), int(fraction.ljust(6, "0")))
+                today = self.now.astimezone(self.zone).date()
+                moment = self._in_zone(datetime.combine(today, at))
+                return moment if moment <= self.now else self._in_zone(datetime.combine(today - timedelta(days=1), at))
+            found = datetime.fromisoformat(text)
+            return (found if found.tzinfo else self._in_zone(found)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise WrongArgument(f"The time {text[:60]!r} cannot be understood. Write {TIME_HELP}.") from None
 
     def time_text(self, moment: datetime) -> str:
-        """Return a time to the second."""
-        return format_time(moment, self.zone)
+        """Return a time to the second, without its zone."""
+        return moment.astimezone(self.zone).strftime("%Y-%m-%d %H:%M:%S")
 
     def zoned(self, moment: datetime) -> str:
         """Return a time with its zone and its age."""
-        return f"{self.time_text(moment)} {zone_name(moment, self.zone)}, {self.age(moment)} ago"
+        zone = moment.astimezone(self.zone).tzname() or ""
+        return f"{self.time_text(moment)} {zone}, {self.age(moment)} ago"
 
     def heading(self, title: str) -> str:
         """Return the heading of a column of times."""
-        return f"{title} ({zone_name(self.now, self.zone)})"
+        return f"{title} ({self.now.astimezone(self.zone).tzname() or ''})"
 
     def age(self, moment: datetime) -> str:
-        """Return the age of a moment."""
-        return age(moment, self.now)
+        """Return the age of a moment in one unit: ``42s``, ``5m``, ``3h``, ``12d``, ``2y``."""
+        seconds = max(0, (self.now - moment).total_seconds())
+        for unit, length, limit in (("s", 1, 60), ("m", 60, 3_600), ("h", 3_600, 86_400), ("d", 86_400, 63_072_000)):
+            if seconds < limit:
+                return f"{int(seconds // length)}{unit}"
+        return f"{int(seconds // 31_536_000)}y"
+
+    def _in_zone(self, naive: datetime) -> datetime:
+        return (naive.replace(tzinfo=self.zone) if self.zone is not None else naive.astimezone()).astimezone(UTC)
+
+
+def _zone_of(name: str) -> tzinfo | None:
+    """Return a time zone by its name; None for that of this machine."""
+    if name.casefold() in {"utc", "local"}:
+        return UTC if name.casefold() == "utc" else None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise WrongArgument(
+            f"There is no time zone {name!r:.60}. Give UTC, local, or a name such as Europe/Berlin."
+        ) from None
 
 
 def config_of(arguments: argparse.Namespace) -> MySQLConfig:
@@ -301,73 +348,6 @@ async def collect(read: Callable[..., Awaitable[Page[T]]], limit: int, cursor: s
     return Page(entries, page.cursor)
 
 
-def zone_of(name: str) -> tzinfo | None:
-    """Return a time zone by its name; None for that of this machine.
-
-    Raises:
-        WrongArgument: There is no zone of this name.
-    """
-    if name.casefold() == "utc":
-        return UTC
-    if name.casefold() == "local":
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise WrongArgument(
-            f"There is no time zone {name!r:.60}. Give UTC, local, or a name such as Europe/Berlin."
-        ) from None
-
-
-def moment_of(text: str, now: datetime, zone: tzinfo | None) -> datetime:
-    """Return the moment that a text names.
-
-    Args:
-        text: A time of day, which means its last occurrence; a date, with or without a time; or an age.
-        now: The current time.
-        zone: The zone of a time that has none.
-
-    Raises:
-        WrongArgument: The text cannot be parsed.
-    """
-    text = text.strip()
-    if _AGO.fullmatch(text):
-        seconds = sum(int(count) * _UNITS[unit] for count, unit in re.findall(r"([0-9]+)([smhdw])", text))
-        return _before(now, seconds, text)
-    try:
-        if clock := _CLOCK.fullmatch(text):
-            hour, minute, second, fraction = clock.groups(default="0")
-            at = time(int(hour), int(minute), int(second), int(fraction.ljust(6, "0")))
-            here = now.astimezone(zone)
-            moment = _in_zone(datetime.combine(here.date(), at), zone)
-            return moment if moment <= now else _in_zone(datetime.combine(here.date() - timedelta(days=1), at), zone)
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else _in_zone(found, zone)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise WrongArgument(f"The time {text[:60]!r} cannot be understood. Write {TIME_HELP}.") from None
-
-
-def format_time(moment: datetime, zone: tzinfo | None) -> str:
-    """Return a moment to the second, without its zone."""
-    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def zone_name(moment: datetime, zone: tzinfo | None) -> str:
-    """Return the short name of a zone at a moment."""
-    return moment.astimezone(zone).tzname() or ""
-
-
-def age(moment: datetime, now: datetime) -> str:
-    """Return the age of a moment in one unit: ``42s``, ``5m``, ``3h``, ``12d``, ``2y``."""
-    seconds = (now - moment).total_seconds()
-    if seconds < 0:
-        return "0s"
-    for unit, length, limit in (("s", 1, 60), ("m", 60, 3_600), ("h", 3_600, 86_400), ("d", 86_400, 63_072_000)):
-        if seconds < limit:
-            return f"{int(seconds // length)}{unit}"
-    return f"{int(seconds // 31_536_000)}y"
-
-
 def format_size(size_bytes: float) -> str:
     """Return bytes in decimal units: ``812 B``, ``4.5 KB``, ``120 MB``."""
     size = float(size_bytes)
@@ -389,15 +369,3 @@ def size_of(text: str) -> int:
         raise WrongArgument(f"The size {text[:60]!r} cannot be understood. Write bytes, or such as 10KB, 1.5MB, 2GB.")
     number, unit = found.groups()
     return int(float(number) * 1_000 ** _POWERS[unit.casefold()])
-
-
-def _before(now: datetime, seconds: int, text: str) -> datetime:
-    try:
-        return now - timedelta(seconds=seconds)
-    except OverflowError:
-        raise WrongArgument(f"{text[:60]} ago is before the year 1. Write a smaller age.") from None
-
-
-def _in_zone(naive: datetime, zone: tzinfo | None) -> datetime:
-    """Return a time in a zone; None is the zone of this machine."""
-    return (naive.replace(tzinfo=zone) if zone is not None else naive.astimezone()).astimezone(UTC)

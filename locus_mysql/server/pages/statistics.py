@@ -230,9 +230,7 @@ def _line(
     return Line(title, label(values[-1]), points, summary)
 
 
-def bar_chart(
-    title: str, values: Mapping[str, int], today: date, label: Callable[[int], str], *, days: int = DAYS
-) -> BarChart:
+def bar_chart(title: str, values: Mapping[str, int], today: date, label: Callable[[int], str]) -> BarChart:
     """Return a chart of values by day.
 
     Args:
@@ -240,13 +238,12 @@ def bar_chart(
         values: The values by day, as ``2026-11-22``; days without one have none.
         today: The last day.
         label: Formats a value.
-        days: The number of days.
     """
-    first = today - timedelta(days=days - 1)
+    first = today - timedelta(days=DAYS - 1)
     known = {date.fromisoformat(day): value for day, value in values.items()}
     known = {day: value for day, value in known.items() if first <= day <= today}
     top = nice_end(max(known.values(), default=0))
-    step = WIDTH / days
+    step = WIDTH / DAYS
     bars = []
     for day, value in sorted(known.items()):
         if value:

@@ -59,13 +59,6 @@ def test_a_template_and_a_piece_are_replaced_and_filled() -> None:
     assert read(" WHERE a").sql == "SELECT a FROM `p_t` WHERE a"
 
 
-def test_a_template_is_replaced_only_where_a_certain_piece_stands_in_it() -> None:
-    elsewhere = variant()
-    elsewhere.instead_of(READ.text, "SELECT b FROM {t}{which}", {" WHERE a": " WHERE b"})
-    assert elsewhere.statement(read(" WHERE a")).sql == "SELECT b OUT OF `p_t` WHERE b"
-    assert elsewhere.statement(read(" WHERE c")).sql == "SELECT a OUT OF `p_t` WHERE c"
-
-
 def test_a_family_that_does_not_hold_there_is_refused() -> None:
     with pytest.raises(FamilyRefused, match=r"'games' are not supported on Elsewhere.*docs/servers.md"):
         variant().statement(read(family="games"))

@@ -39,9 +39,9 @@ class Scripted:
         self.sent: list[str] = []
         self.dropped = False
 
-    def query(self, statement: bytes) -> Generator[Callable[[], Any], Any, Result]:
+    def query(self, statement: bytes, wait: Callable[[Callable[[], Any]], Any]) -> Generator[Any, Any, Result]:
         text = statement.decode()
-        answer: Result = yield lambda: self._answer(text)
+        answer: Result = yield wait(lambda: self._answer(text))
         return answer
 
     def drop(self) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.cli.inspection.command import age, format_size, format_time, moment_of, pages, size_of, zone_of
+from locus_mysql.cli.inspection.command import Clock, format_size, pages, size_of
 from locus_mysql.engine import retry
 from locus_mysql.errors import InvalidInput, Unavailable
 from locus_mysql.families.inspection.records import Page
 
 NOW = datetime(2026, 11, 22, 8, 30, tzinfo=UTC)
-BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def clock(zone: str = "UTC") -> Clock:
+    return Clock(Namespace(tz=zone), NOW)
 
 
 @pytest.mark.parametrize(
@@ -35,36 +38,38 @@ BERLIN = ZoneInfo("Europe/Berlin")
     ],
 )
 def test_a_time_can_be_written_in_several_formats(text: str, moment: datetime) -> None:
-    assert moment_of(text, NOW, UTC) == moment
+    assert clock().moment(text) == moment
 
 
 def test_a_time_without_a_zone_is_in_the_requested_zone() -> None:
-    assert moment_of("3:12", NOW, BERLIN) == datetime(2026, 11, 22, 2, 12, tzinfo=UTC)
-    assert moment_of("2026-07-01 12:00", NOW, BERLIN) == datetime(2026, 7, 1, 10, tzinfo=UTC)
-    assert format_time(NOW, BERLIN) == "2026-11-22 09:30:00"
+    berlin = clock("Europe/Berlin")
+    assert berlin.moment("3:12") == datetime(2026, 11, 22, 2, 12, tzinfo=UTC)
+    assert berlin.moment("2026-07-01 12:00") == datetime(2026, 7, 1, 10, tzinfo=UTC)
+    assert berlin.time_text(NOW) == "2026-11-22 09:30:00"
 
 
-def test_the_default_zone_is_that_of_this_machine() -> None:
-    assert moment_of(format_time(NOW, None), NOW, None) == NOW
+def test_the_local_zone_is_that_of_this_machine() -> None:
+    local = clock("local")
+    assert local.moment(local.time_text(NOW)) == NOW
 
 
 @pytest.mark.parametrize("text", ["", "noon", "25:00", "3:99", "2026-13-01", "-5m", "5y", "99999999999999d", "\x1b[2J"])
 def test_an_invalid_time_is_refused_with_valid_examples(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        moment_of(text, NOW, UTC)
+        clock().moment(text)
     assert "Write" in str(refused.value)
     assert "\x1b" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["UTC", "utc", "local", "Europe/Berlin"])
 def test_a_zone_is_found_by_name(name: str) -> None:
-    assert format_time(NOW, zone_of(name)).startswith("2026-11-2")
+    assert clock(name).time_text(NOW).startswith("2026-11-2")
 
 
 @pytest.mark.parametrize("name", ["Mars/Base", "", "../../etc/passwd", "/etc/passwd"])
 def test_an_unknown_zone_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="There is no time zone"):
-        zone_of(name)
+        clock(name)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,7 @@ def test_an_unknown_zone_is_refused(name: str) -> None:
     ],
 )
 def test_an_age_is_written_in_one_unit(seconds: float, expected: str) -> None:
-    assert age(NOW - timedelta(seconds=seconds), NOW) == expected
+    assert clock().age(NOW - timedelta(seconds=seconds)) == expected
 
 
 @pytest.mark.parametrize(
