@@ -73,6 +73,12 @@ async def test_reading_returns_the_written_value(memory: AnyMemory, value: Any) 
     assert await memory.exists("key")
 
 
+async def test_a_value_is_compared_whatever_the_order_of_its_keys(memory: AnyMemory) -> None:
+    await memory.set("key", {"a": 1, "b": [2]})
+    assert await memory.compare_and_set("key", {"b": [2], "a": 1}, {"n": 1})
+    assert not await memory.compare_and_set("key", {"n": True}, 2)
+
+
 @pytest.mark.parametrize(
     "value",
     [object(), (1,), {1: 2}, b"x", {1}, datetime(2026, 1, 1, tzinfo=UTC), [{"a": (1,)}], "\ud83d\ude42"],

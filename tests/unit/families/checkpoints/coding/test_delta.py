@@ -182,3 +182,11 @@ class TestProvisional:
         table, finals, _ = self.turns(64, 3)
         for turn, seq in enumerate(finals, start=1):
             assert len(table.chain(seq)) <= math.log2(turn) + 1
+
+    def test_a_small_provisional_state_also_builds_on_the_lasting_one(self) -> None:
+        table = Table()
+        _, lineage = table.save({"a": 1}, ())
+        delta, lineage = table.save({"a": 2}, lineage, provisional=True)
+        assert delta.base is not None
+        assert [ancestor.seq for ancestor in lineage] == [2, 1]
+        assert table.load(2)[0] == {"a": 2}
