@@ -208,18 +208,16 @@ async def opening(make_config: MakeConfig) -> AsyncIterator[Opening]:
         await store.close()
 
 
-#: An asynchronous and a blocking driver, for tests in which the driver hardly matters.
-SIDES = (("mysql-connector", True), ("pymysql", False))
+def parts(side: str) -> tuple[str, bool]:
+    """Return the driver of a side, and whether its calls are awaited."""
+    driver, _, way = side.rpartition("-")
+    return driver, way == "async"
 
 
-def side_name(side: tuple[str, bool]) -> str:
-    return f"{side[0]}-{'async' if side[1] else 'sync'}"
-
-
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> Any:
-    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver, or with strings."""
-    return request.param
+@pytest.fixture(params=ONE_OF_EACH)
+def side(request: pytest.FixtureRequest) -> str:
+    """Override with ``parametrize("side", EVERY_SIDE)`` for every driver."""
+    return str(request.param)
 
 
 OpenStore: TypeAlias = Callable[..., AnyStore]

@@ -49,9 +49,8 @@ def save_eight(config: MySQLConfig, thread_id: str, name: str, start: Any) -> No
             store.save(thread_id, state, f"{name}{turn}")
 
 
-@pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
-def test_four_processes_with_eight_saves_each_lose_nothing(make_config: MakeConfig, driver: str) -> None:
-    config = make_config(driver=driver)
+def test_four_processes_with_eight_saves_each_lose_nothing(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store:
         base = state_of("x0", "x1")
         store.save("thread", base, "base")
@@ -74,14 +73,3 @@ def test_four_processes_with_eight_saves_each_lose_nothing(make_config: MakeConf
                 *(["base"] if name == "b" else []),
                 *(f"{name}{turn}" for turn in range(8)),
             ]
-
-
-def test_processes_that_make_a_thread_at_once_all_save_to_it(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    start = PROCESSES.Barrier(4)
-    run_in_processes(*((save_eight, (config, "new", name, start)) for name in "abcd"))
-    with SyncCheckpointStore(config) as store:
-        listed = store.list_checkpoints("new", 100)
-        assert len(listed) == 32
-        assert all(store.load("new", checkpoint) for checkpoint in listed)
-        assert store.list_threads() == ["new"]

@@ -324,6 +324,3 @@ def test_one_store_serves_two_event_loops_at_once(make_config: MakeConfig, drive
 
     assert asyncio.run(store.count()) == 24
     asyncio.run(store.close())
-
-
-# Forks

@@ -18,12 +18,13 @@ from locus_mysql.families.transcripts.statements.tables import RowKey, transcrip
 from locus_mysql.families.transcripts.statements.writing import RECORD_REVISION
 from locus_mysql.transcripts import NewItem, SyncTranscriptStore, TranscriptKey
 
+from ..thoroughness import FULL
 from .conftest import MakeConfig
 from .connecting import connect
 
 #: Seconds for which statements are killed. When MySQL read these values by subqueries in expressions, about 1 of 100
 #: killed statements returned no item, or stored NULL.
-KILLING_S = 8
+KILLING_S = 8 if FULL else 2
 
 KEY = RowKey("default", b"killed", b"", b"session", b"")
 

@@ -15,7 +15,7 @@ from locus_mysql import (
     SyncMySQLBackend,
     SyncMySQLCheckpointer,
 )
-from locus_mysql.errors import CorruptCheckpoint, SchemaMismatch
+from locus_mysql.errors import SchemaMismatch
 
 RunSql: TypeAlias = Callable[..., tuple[Any, ...]]
 
@@ -48,15 +48,3 @@ def test_tables_of_another_kind_are_refused_and_left_alone(config: MySQLConfig, 
     ):
         checkpointer.load("t")
     assert run_sql(tables) == before
-
-
-@pytest.mark.parametrize("state", [{"a": 1}, {}, {"messages": "none"}])
-def test_a_stored_value_that_is_not_an_agent_state_raises_an_error(config: MySQLConfig, state: dict[str, Any]) -> None:
-    with SyncCheckpointStore(config) as store:
-        store.save("t", state)
-    unchecked = config.model_copy(update={"table_prefix": "locus_store_", "ddl_mode": "off"})
-    with (
-        SyncMySQLCheckpointer(unchecked) as checkpointer,
-        pytest.raises(CorruptCheckpoint, match="'t'"),
-    ):
-        checkpointer.load("t")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -121,6 +121,20 @@ def plain(names: Any) -> list[str]:
 BOTH = ["plain 1", "plain 2"]
 
 
+async def listed(
+    read: Callable[..., Awaitable[Any]], *arguments: Any, name: str = "thread_id", **options: Any
+) -> list[str]:
+    """Return the names in a list that is read page by page, each of which it has once."""
+    names: list[str] = []
+    cursor = None
+    while True:
+        page = await read(*arguments, cursor=cursor, **options)
+        names += [getattr(row, name) for row in page.items]
+        if (cursor := page.cursor) is None:
+            assert len(names) == len(set(names))
+            return names
+
+
 async def inspected(config: MySQLConfig, family: Any, *, searched: bool) -> None:
     """Run every query of the inspector about a family's threads."""
     async with Inspector(config) as inspector:
@@ -131,16 +145,8 @@ async def inspected(config: MySQLConfig, family: Any, *, searched: bool) -> None
             {"metadata": ("kind", "plain")},
             {"min_bytes": 1},
         ):
-            names: list[str] = []
-            cursor = None
-            while True:
-                page = await inspector.threads(family, limit=7, cursor=cursor, **options)  # type: ignore[arg-type]
-                names += [row.thread_id for row in page.items]
-                cursor = page.cursor
-                if cursor is None:
-                    break
+            names = await listed(inspector.threads, family, limit=7, **options)
             assert plain(names) == BOTH, options
-            assert len(names) == len(set(names))
         for name in names:
             assert await inspector.thread(family, name) is not None
             for row in (await inspector.history(family, name)).items:
@@ -254,9 +260,9 @@ async def test_transcripts(make_config: MakeConfig) -> None:
 
         rows = RowWriter(write)
         rows.fill()
-        listed = store.list_transcripts("zoo", "collection", states=True)
-        assert sorted(one.key.name for one in listed) == sorted({*rows.accepted, *BOTH})
-        assert [one.header.state["kind"] for one in listed if one.key.name in BOTH] == ["plain", "plain"]
+        stored = store.list_transcripts("zoo", "collection", states=True)
+        assert sorted(one.key.name for one in stored) == sorted({*rows.accepted, *BOTH})
+        assert [one.header.state["kind"] for one in stored if one.key.name in BOTH] == ["plain", "plain"]
         assert plain(one.key.name for one in store.recent("zoo", "collection")) == BOTH
         for name in {*rows.accepted, *BOTH}:
             (item,) = store.read(TranscriptKey("zoo", "collection", name)).items
@@ -267,14 +273,8 @@ async def test_transcripts(make_config: MakeConfig) -> None:
             "an ordinary sentence"
         )
     async with Inspector(config) as inspector:
-        names: list[str] = []
-        cursor = None
-        while True:
-            page = await inspector.threads("transcripts", limit=7, cursor=cursor)
-            names += [row.thread_id for row in page.items]
-            if (cursor := page.cursor) is None:
-                break
-        assert len(names) == len(set(names)) == 2 * len(listed)
+        names = await listed(inspector.threads, "transcripts", limit=7)
+        assert len(names) == 2 * len(stored)
         for name in names:
             assert await inspector.thread("transcripts", name) is not None
             for row in (await inspector.history("transcripts", name)).items:
@@ -355,14 +355,7 @@ async def test_sessions(make_config: MakeConfig) -> None:
             memory.get_all()
     async with Inspector(config) as inspector:
         for options in ({}, {"pattern": "plain*"}):
-            names: list[str] = []
-            cursor = None
-            while True:
-                page = await inspector.sessions(limit=9, cursor=cursor, **options)  # type: ignore[arg-type]
-                names += [row.session_id for row in page.items]
-                cursor = page.cursor
-                if cursor is None:
-                    break
+            names = await listed(inspector.sessions, name="session_id", limit=9, **options)
             assert plain(names) == BOTH
             for name in names:
                 assert await inspector.session(name) is not None

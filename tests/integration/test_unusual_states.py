@@ -8,16 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from locus.core.messages import Message
-from locus.core.state import AgentState
 
-from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
-from locus_mysql.errors import InvalidInput, LocusMySQLError, StateTooLarge
+from locus_mysql.errors import InvalidInput, StateTooLarge
 
 from .conftest import (
     ONE_OF_EACH,
     SMALL_PACKET_BYTES,
-    AnyStore,
     MakeConfig,
     OpenStore,
 )
@@ -72,7 +68,7 @@ async def test_an_odd_state_comes_back_exactly(open_store: OpenStore, side: str,
     ordinary = {"log": [{"content": "x" * 5000}]}
     for name, state in ODD_STATES.items():
         stranger = open_store(side, kind)
-        for given in (state, ordinary, {**state, **ordinary}, {**ordinary, **state}, state):
+        for given in (state, ordinary, {**state, **ordinary}, state):
             await store.save(name, given)
             assert exactly(await store.load(name), given), name
             assert exactly(await stranger.load(name), given), name
@@ -144,15 +140,6 @@ async def test_a_state_that_changes_after_the_save_stays_as_it_was(open_store: O
 
 @pytest.mark.slow
 @one_of_each
-async def test_a_state_of_50_mb_comes_back_exactly(open_store: OpenStore, side: str) -> None:
-    store = open_store(side)
-    state = {"blob": "xyz " * 6_500_000, "log": ["東京" * 4_000_000]}
-    await store.save("thread", state)
-    assert await store.load("thread") == state
-
-
-@pytest.mark.slow
-@one_of_each
 async def test_a_million_small_items_come_back_exactly(open_store: OpenStore, side: str) -> None:
     store = open_store(side)
     state = {"log": list(range(1_000_000)), "map": {str(n): n for n in range(10_000)}}
@@ -205,19 +192,6 @@ async def test_states_of_any_size_near_the_packet_are_stored_or_refused(
 
 
 @one_of_each
-async def test_a_conversation_that_fits_in_a_packet_is_stored_at_every_length(
-    open_store: OpenStore, own_config: MakeConfig, side: str
-) -> None:
-    store = open_store(side, config=own_config(compression="none"))
-    state: dict[str, Any] = {"log": []}
-    for turn in range(16):
-        state["log"].append(str(turn) * 30_000)
-        await store.save("thread", state)
-        assert await store.load("thread") == state
-    assert len(json.dumps(state)) > SMALL_PACKET_BYTES // 2
-
-
-@one_of_each
 async def test_search_text_alone_never_makes_a_save_too_large(
     open_store: OpenStore, own_config: MakeConfig, side: str
 ) -> None:
@@ -226,44 +200,3 @@ async def test_search_text_alone_never_makes_a_save_too_large(
     await store.save("thread", state)
     assert await store.load("thread") == state
     assert [hit["thread_id"] for hit in await store.search("needle")] == ["thread"]
-
-
-@pytest.fixture(params=["async", "sync"])
-def checkpointer(request: pytest.FixtureRequest, make_config: MakeConfig) -> AnyStore:
-    kind = MySQLCheckpointer if request.param == "async" else SyncMySQLCheckpointer
-    return AnyStore(kind(make_config()))
-
-
-async def test_a_locus_state_with_odd_text_comes_back_exactly(checkpointer: AnyStore) -> None:
-    state = AgentState().with_message(Message.user("'; DROP TABLE locus_store_threads; -- \0\x1a\x1e 東京 😀 \u2028"))
-    state = state.with_metadata("numbers", [10**99, -(10**99), 0.1 + 0.2, 1e308]).with_metadata("k" * 10_000, {"": []})
-    await checkpointer.save(state, "thread")
-    assert await checkpointer.load("thread") == state
-    await checkpointer.close()
-
-
-async def test_a_locus_state_that_cannot_be_stored_is_refused_before_anything_is_written(
-    checkpointer: AnyStore, table_contents: Contents
-) -> None:
-    good = AgentState().with_message(Message.user("hello"))
-    await checkpointer.save(good, "thread", "c1")
-    before = table_contents()
-    bad: list[tuple[Any, ...]] = [
-        (good, ""),
-        (good, "x" * 513),
-        (good, "a\0b"),
-        (good, None),
-        (good, "thread", ""),
-        (good, "thread", "x" * 129),
-        (good, "thread", "c1", {"a": math.nan}),
-        (good, "thread", "c1", {"a": "x" * 70_000}),
-        (good, "thread", "c1", ["list"]),
-        (good.with_metadata("deep", nested(1_000)), "thread"),
-    ]
-    for arguments in bad:
-        with pytest.raises(LocusMySQLError) as caught:
-            await checkpointer.save(*arguments)
-        assert isinstance(caught.value, ValueError)
-    assert table_contents() == before
-    assert await checkpointer.load("thread") == good
-    await checkpointer.close()

@@ -40,8 +40,8 @@ def recorded() -> dict[str, dict[str, str]]:
 
 
 def record() -> None:
-    """Write the fingerprints of the current layouts, and keep those of earlier ones."""
-    known = recorded() if FILE.exists() else {}
+    """Record the fingerprints of layouts with new numbers; those that are recorded stay, as layouts are frozen."""
+    known = recorded()
     for name, schemas in all_schemas().items():
-        known.setdefault(name, {})[str(schemas[0].layout_version)] = fingerprint(schemas)
+        known.setdefault(name, {}).setdefault(str(schemas[0].layout_version), fingerprint(schemas))
     FILE.write_text(json.dumps(known, indent=2) + "\n")

@@ -47,6 +47,7 @@ class WholeThreads:
 
         Raises:
             ThreadExists: The destination has checkpoints. Nothing was changed.
+            EncryptionError: A row is encrypted, and the store has no keys. Nothing was changed.
             VersionConflict: An encrypted thread was written to whenever it was read. Nothing was changed.
         """
         check_thread_id(source)
@@ -54,19 +55,22 @@ class WholeThreads:
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
         try:
-            if self._context.sealing.is_on:
-                # A store needs these modules for this only.
-                from ...records.moving import Moving
-                from ...records.transfer import copy_thread
-                from .family import tables
+            if not self._context.sealing.is_on:
+                try:
+                    return (yield from self._copy(tenant, source, destination))
+                except Outdated:  # there is no source, or a row is encrypted: the other way tells which
+                    pass
+            # A store needs these modules for this only.
+            from ...records.moving import Moving
+            from ...records.transfer import copy_thread
+            from .family import tables
 
-                config = self._context.config.model_copy(update={"tenant": tenant})
-                kind = cast("Kind", self._sql.schema.family)
-                rows = Moving(
-                    tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser), config
-                )
-                return (yield from copy_thread(rows, source, destination, config.ttl_s, version=os.urandom(16)))
-            return (yield from self._copy(tenant, source, destination))
+            config = self._context.config.model_copy(update={"tenant": tenant})
+            kind = cast("Kind", self._sql.schema.family)
+            rows = Moving(
+                tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser), config
+            )
+            return (yield from copy_thread(rows, source, destination, config.ttl_s, version=os.urandom(16)))
         finally:
             self._context.cache.forget(ThreadKey(tenant, destination))
 
@@ -96,8 +100,6 @@ class WholeThreads:
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
-        except Outdated:
-            return False
         return True
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:

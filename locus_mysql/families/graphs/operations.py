@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from ...config import MySQLConfig
 from ...dialect.statement import like
-from ...engine.operation import Operation, fetch
+from ...engine.operation import Operation, Outdated, fetch
 from ...errors import InvalidInput
 from ...records import transfer
 from ...records.leases import Turns
@@ -152,13 +152,17 @@ def copy_thread(operations: GraphOperations, tenant: str, source: str, destinati
 
     Raises:
         ThreadExists: The destination has checkpoints. Nothing was changed.
+        EncryptionError: A row is encrypted, and the program has no keys. Nothing was changed.
         CorruptCheckpoint: With encryption: a row is damaged. Nothing was changed.
         VersionConflict: With encryption: the thread was changed whenever it was read. Nothing was changed.
     """
-    if operations.config.encryption is None:
-        return (yield from operations.removing.copy_thread(tenant, source, destination))
     if source == destination:
         raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+    if operations.config.encryption is None:
+        try:
+            return (yield from operations.removing.copy_thread(tenant, source, destination))
+        except Outdated:  # the destination exists, or a row is encrypted: the other way tells which
+            pass
     config = operations.config.model_copy(update={"tenant": tenant})
     rows = Moving(tables(config.table_prefix), config)
     return (yield from transfer.copy_thread(rows, source, destination, config.ttl_s))

@@ -9,9 +9,8 @@ from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.sql import Dialect
 from ...engine.logs import HOUSEKEEPING
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Duplicate, Operation, fetch
 from ...engine.retry import next_page
-from ...errors import InvalidInput, ThreadExists
 from ...records.leases import Turns
 from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...records.maintenance import Count, Counts, Upkeep
@@ -92,10 +91,8 @@ class Removing(Upkeep):
         """Copy a thread with all its checkpoints and writes; False if there is none. One round trip.
 
         Raises:
-            ThreadExists: The destination has checkpoints. Nothing was changed.
+            Outdated: The destination has checkpoints, or a row is encrypted. Nothing was changed.
         """
-        if source == destination:
-            raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
         sql, key, copy, epoch = self._sql, ThreadKey(tenant, source), ThreadKey(tenant, destination), os.urandom(8)
         sealing = Sealing(None, sql.schema.family)
         shift = sealing.of(*key).shift(sealing.of(*copy))
@@ -107,12 +104,7 @@ class Removing(Upkeep):
             removing.COPY_THREAD(sql, key, destination=destination, epoch=epoch, ttl_us=self._ttl_us),
         )
         content = [one(sql, key, destination=destination, epoch=epoch, shift=shift) for one in removing.COPY_CONTENT]
-        try:
-            return (yield from self._once(copy, first, (*content, threads.UNLOCK(sql, copy)))) > 0
-        except Outdated:
-            raise ThreadExists(
-                f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
-            ) from None
+        return (yield from self._once(copy, first, (*content, threads.UNLOCK(sql, copy)))) > 0
 
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove checkpoints that are older, but not the newest of a namespace, and rows that nothing needs.

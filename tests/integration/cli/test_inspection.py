@@ -237,33 +237,24 @@ def test_a_difference_is_shown_message_by_message_and_field_by_field(config: MyS
         ("diff", "support/42", "--at", "noon"),
         ("diff", "support/42", "--tz", "Mars/Base"),
         ("diff", "support/42", "--family", "dicts"),
-    ],
-)
-def test_checkpoints_that_cannot_be_compared_exit_with_2(
-    arguments: tuple[str, ...], checkpoints: list[str], run: Run
-) -> None:
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("locus-mysql: ")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
         ("threads", "--min-size", "10XB"),
         ("threads", "--since", "yesterday"),
         ("threads", "--metadata", "user"),
         ("threads", "--cursor", "x"),
         ("show", "support/42", "--at", "25:99"),
         ("stats", "--tz", "Mars/Base"),
+        ("show",),
+        ("show", "t", "--at", "1h", "--checkpoint", "c"),
+        ("threads", "--family", "memories"),
+        ("search",),
     ],
 )
-def test_an_argument_that_cannot_be_parsed_exits_with_2(
+def test_wrong_arguments_and_checkpoints_that_cannot_be_compared_exit_with_2(
     arguments: tuple[str, ...], checkpoints: list[str], run: Run
 ) -> None:
     code, out, err = run(*arguments)
-    assert (code, out) == (2, ""), err
-    assert err.startswith("locus-mysql: ")
+    assert (code, out) == (2, "")
+    assert err.startswith(("locus-mysql: ", "usage: "))
 
 
 def test_a_history_names_the_parent_of_each_checkpoint(config: MySQLConfig, run: Run) -> None:
@@ -449,17 +440,7 @@ def test_rm_deletes_nothing_without_confirmation(
     assert run("rm", "support/42", "--yes")[0] == 1
 
 
-def test_threads_of_graphs_and_their_checkpoints_are_deleted(config: MySQLConfig, run: Run) -> None:
-    with SyncMySQLCheckpointSaver(config) as saver:
-        for number in ("1", "2"):
-            saver.put(thread_id="t", checkpoint_id=number, checkpoint_data={"n": number})
-        assert run("rm", "t", "--checkpoint", "1", "--yes")[0] == 0
-        assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["2"]
-        assert run("rm", "t", "--yes")[0] == 0
-        assert saver.list_threads() == []
-
-
-@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 1), ("n\n", 1), ("", 1)])
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 1), ("", 1)])
 def test_on_a_terminal_somebody_is_asked(answer: str, code: int, config: MySQLConfig) -> None:
     with SyncCheckpointStore(config) as store:
         store.save("t", {})
@@ -479,25 +460,6 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, config: MySQLCo
         assert process.wait(120) == code
         os.close(ours)
         assert store.exists("t") is (code != 0)
-
-
-def test_a_command_ends_quietly_when_the_reader_of_its_output_ends(config: MySQLConfig) -> None:
-    with SyncCheckpointStore(config) as store:
-        store.save("t", {"messages": [{"role": "user", "content": f"{n} " + "x" * 500} for n in range(2_000)]})
-    for arguments in (["show", "t"], ["show", "t", "--json"]):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "locus_mysql", *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.read(10)
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(120) == 141
-        process.stderr.close()
 
 
 def test_without_rich_the_command_names_the_extra_to_install_and_json_works(
@@ -560,13 +522,3 @@ def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
         assert len(run("history", "support/42")[1].splitlines()) == 6
     finally:
         run_sql(f"DROP USER {name}")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["show"], ["show", "t", "--at", "1h", "--checkpoint", "c"], ["threads", "--family", "memories"], ["search"]],
-)
-def test_wrong_arguments_exit_with_2(arguments: list[str], run: Run) -> None:
-    code, out, err = run(*arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("usage: ")

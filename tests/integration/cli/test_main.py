@@ -17,8 +17,6 @@ from locus_mysql import (
 )
 from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
-from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
 from ..built_in import open_built_in
 from ..commands import dsn_of
@@ -94,16 +92,6 @@ def test_without_tables_of_a_family_a_command_names_those_that_exist(
     )
 
 
-def test_the_dsn_may_come_from_the_environment(
-    dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with SyncCheckpointStore(config.model_copy(update={"tenant": "acme"})) as store:
-        store.save("t", {"a": 1})
-    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
-    assert cli.main(["health", "--tenant", "acme"]) == 0
-    assert "threads  1 of tenant 'acme'" in capsys.readouterr().out
-
-
 def test_vacuum_removes_older_rows_and_reports_their_number(
     dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,29 +108,6 @@ def test_vacuum_removes_older_rows_and_reports_their_number(
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
         assert capsys.readouterr().out == "Removed nothing of dicts.\nRemoved 1 checkpoint of dicts.\n"
         assert store.list_threads() == ["new"]
-
-
-def test_vacuum_of_a_family_that_only_expires_needs_no_age(
-    dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with SyncTranscriptStore(config) as store:
-        store.append(TranscriptKey("kind", "collection", "name"), [NewItem(1)])
-        assert cli.main(["vacuum", "--dsn", dsn, "--family", "transcripts"]) == 0
-        assert "Removed nothing of transcripts." in capsys.readouterr().out
-        assert store.count() == 1
-
-
-def test_the_printed_schema_is_what_the_package_itself_would_make(
-    config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("LOCUS_MYSQL_DSN", raising=False)
-    assert cli.main(["schema", "--table-prefix", "app_"]) == 0
-    run_sql(f"USE {config.database}")
-    for statement in capsys.readouterr().out.strip().removesuffix(";").split(";\n"):
-        run_sql(statement.replace("%", "%%"))
-    with SyncCheckpointStore(config.model_copy(update={"table_prefix": "app_", "ddl_mode": "validate"})) as store:
-        store.save("t", {"a": 1})
-        assert store.load("t") == {"a": 1}
 
 
 async def fill_built_in(config: MySQLConfig) -> None:

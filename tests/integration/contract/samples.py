@@ -525,7 +525,7 @@ class _Transcripts(Sample):
 
     async def fill(self, store: AnyStore, name: str) -> None:
         key = self._key(name)
-        await store.append(key, [NewItem({"text": text(name, 1)}), NewItem({"text": text(name, 2)})])
+        await store.append(key, [NewItem({"role": "user", "content": text(name, number)}) for number in (1, 2)])
         header = Header(text(name, 5), f"tag {name}", f"scope {name}")
         await store.append(key, [NewItem(text(name, 3), "a"), NewItem(text(name, 4), "b")], header=header)
         await store.append(key, [NewItem(text(name, 6))], fold=lambda state, items: [state, len(items)])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import Database, Encryption
-from locus_mysql.errors import ThreadExists
+from locus_mysql.errors import EncryptionError, ThreadExists
 from locus_mysql.families.registry import find_family
 
 from ..conftest import MakeConfig
@@ -44,6 +44,16 @@ async def test_a_copy_is_encrypted_for_its_owner_and_outlives_the_first(
             await copy("t", "u")
         assert not await copy("absent", "v")
     store = open_sample(both)
+    await sample.fill(store, "w")
+    config = make_config(search=False)
+    async with Database(config) as database:
+        changes = family.changes(config)
+        for source in ("u", "w"):
+            with pytest.raises(EncryptionError, match="is encrypted with key '2026-11'; set encryption="):
+                await database.asynchronous.run(
+                    changes.copy(sample.thread(source), sample.thread("x")), family.schema(config)
+                )
+    assert not await sample.read(store, "x")
     copied = await sample.read(store, "u")
     assert contents(copied) == contents(await sample.read(store, "t")) != set()
     await sample.delete(store, "t")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,10 +15,8 @@ from locus_mysql.errors import (
 from locus_mysql.families import reencryption
 
 from ...either_side import AnyStore
-from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
+from ..conftest import MakeConfig, OpenStore
 from .conftest import MARKER, RunSQL, keys
-
-ColumnsWith = Callable[..., list[str]]
 
 
 def state(turns: int) -> dict[str, Any]:
@@ -34,20 +31,6 @@ async def fill(store: AnyStore, thread_id: str = "t", turns: int = 8, first: int
 
 
 class TestStored:
-    @pytest.mark.parametrize("side", EVERY_SIDE)
-    async def test_a_checkpoint_of_another_process_is_replaced_under_its_id(
-        self, open_store: OpenStore, columns_with: ColumnsWith, side: str
-    ) -> None:
-        await fill(open_store(side, encryption=keys("2026-10"), compression="none"), turns=3)
-        store = open_store(side, encryption=keys("2026-11"), compression="none")
-        for turns in (4, 5):  # the id is refused first; then the store knows it
-            await store.save("t", state(turns), "2")
-            for reader in (store, open_store(side, encryption=keys())):
-                assert await reader.list_checkpoints("t") == ["2", "3", "1"]
-                assert await reader.load("t") == await reader.load("t", "2") == state(turns)
-                assert await reader.load("t", "3") == state(3)
-        assert columns_with() == []
-
     async def test_a_cached_state_does_not_hide_that_its_checkpoint_was_replaced_in_clear_text(
         self, open_store: OpenStore
     ) -> None:
@@ -91,15 +74,6 @@ class TestStored:
         ]
         assert len(sizes[0]) == len(sizes[1]) == 8
         assert all(30 <= sealed - clear <= 40 for sealed, clear in zip(*sizes, strict=True))
-
-    async def test_a_program_without_keys_that_copies_encrypted_rows_makes_no_others_of_them(
-        self, open_store: OpenStore
-    ) -> None:
-        await fill(open_store(encryption=keys()))
-        clear = open_store(search=False)
-        await clear.copy_thread("t", "u")
-        with pytest.raises(EncryptionError, match="is encrypted with key '2026-11'"):
-            await clear.load("u")
 
 
 class TestErrors:

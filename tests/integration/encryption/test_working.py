@@ -7,8 +7,6 @@ import pytest
 from locus_mysql import Database, SyncWorkingMemory
 from locus_mysql.families import reencryption
 from locus_mysql.families.working.family import tables
-from locus_mysql.families.working.storages.mysql import MySQLStorage
-from tests.storage_contract import CHECKS, Check
 
 from ..conftest import MakeConfig
 from ..connecting import connect
@@ -17,16 +15,6 @@ from .conftest import RunSQL, keys
 
 #: Sessions of a rotation.
 SESSIONS = 60
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-async def test_an_encrypted_storage_keeps_the_contract(check: Check, make_config: MakeConfig) -> None:
-    storage = MySQLStorage(make_config(encryption=keys()))
-    try:
-        await check.run(storage)
-    finally:
-        await storage.aclose()
 
 
 def test_equal_values_and_numbers_are_recognisable_in_no_column(

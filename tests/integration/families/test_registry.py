@@ -14,7 +14,6 @@ from starlette.responses import JSONResponse, Response
 
 from locus_mysql import Database, MySQLConfig
 from locus_mysql.cli import main as cli
-from locus_mysql.errors import SchemaMismatch
 from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.inspection import Inspector
 from locus_mysql.server.application import create_app
@@ -45,18 +44,6 @@ def fill(config: MySQLConfig) -> None:
     with Database(config) as database:
         database.synchronous.run(toys.put("ball", wheels=WHEELS), toys.schema, "create")
         database.synchronous.run(toys.put("car", broken=True), toys.schema, "create")
-
-
-def test_its_tables_are_created_by_the_first_write_and_checked_before_a_read(
-    config: MySQLConfig, run_sql: Callable[..., Any]
-) -> None:
-    toys = ToyOperations(config)
-    with Database(config) as database, pytest.raises(SchemaMismatch, match="schema --family toys"):
-        database.synchronous.run(toys.count(True, False), toys.schema, "validate")
-    fill(config)
-    run_sql(f"ALTER TABLE {config.database}.locus_toys COMMENT = 'locus-mysql: toys layout 9'")
-    with Database(config) as database, pytest.raises(SchemaMismatch, match=r"'locus_toys' .* has layout 9"):
-        database.synchronous.run(toys.count(True, False), toys.schema, "validate")
 
 
 def test_its_tables_are_printed_for_a_migration_and_granted(config: MySQLConfig, succeed: Succeed) -> None:

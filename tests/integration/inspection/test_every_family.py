@@ -2,99 +2,59 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
-from locus_mysql import Database, MySQLConfig, SyncMySQLCheckpointSaver
-from locus_mysql.engine.operation import Operation
+from locus_mysql import Database, MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.checkpoints.family import CheckpointFamily
-from locus_mysql.families.family import DeclaredFamily
 from locus_mysql.families.inspection.sources import to_cursor
-from locus_mysql.families.registry import find_family, register_family, unregister_family
-from locus_mysql.families.transcripts.operations import TranscriptOperations
-from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.inspection import Inspector
 from locus_mysql.server.application import create_app
 
 from ..conftest import MakeConfig
-from ..families.toys import ToyFamily, ToyOperations
+from ..contract.samples import SAMPLES, Sample
+from ..encryption.conftest import MARKER
 from ..server.test_pages import checked_page
-
-FAMILIES = ("agents", "graphs", "dicts", "current", "transcripts", "toys")
 
 
 class Side:
-    """Writes threads of one family and tenant.
+    """Writes threads of one family.
 
     Args:
-        name: The family.
+        sample: The family.
         config: The options.
-        database: The database.
     """
 
-    def __init__(self, name: str, config: MySQLConfig, database: Database) -> None:
-        family = find_family(name)
-        assert isinstance(family, DeclaredFamily)
-        self.name, self.family, self.config, self.database = name, family, config, database
-        self._saves = 0
-        self._names = set[str]()
+    def __init__(self, sample: Sample, config: MySQLConfig) -> None:
+        self.sample, self.name, self.config = sample, sample.family, config
+        self.store, self.id_of = sample.open(config, "pymysql-sync"), sample.thread
+        self._saves = Counter[str]()
 
-    def id_of(self, name: str) -> str:
-        """Return the id of a thread."""
-        return f"kind/talks/{name}" if self.name == "transcripts" else name
+    async def save(self, name: str) -> None:
+        """Add little to a thread."""
+        await self.sample.write(self.store, name, self._saves[name])
+        self._saves[name] += 1
 
-    async def save(self, name: str, text: str = "hello") -> None:
-        """Write to a thread."""
-        self._saves += 1
-        message = {"role": "user", "content": text}
-        if self.name == "graphs":
-            saver, content = SyncMySQLCheckpointSaver(self.database), {"messages": [message], "n": self._saves}
-            named: dict[str, Any] = {"thread_id": name, "checkpoint_id": f"c{self._saves}"}
-            await asyncio.to_thread(saver.put, **named, checkpoint_data=content)
-        else:
-            await self._run(self._save(name, message))
-        self._names.add(name)
-
-    def _save(self, name: str, message: dict[str, str]) -> Operation[Any]:
-        if isinstance(self.family, CheckpointFamily):
-            return self.family.operations(self.config).save(name, {"messages": [message], "n": self._saves})
-        if self.name == "transcripts":
-            return TranscriptOperations(self.config).append(TranscriptKey("kind", "talks", name), [NewItem(message)])
-        wheels = [message["content"].encode()] if name not in self._names else []
-        return ToyOperations(self.config).put(name, wheels=wheels)
+    async def fill(self, name: str) -> None:
+        """Create a large thread whose texts contain its name."""
+        await self.sample.fill(self.store, name)
 
     async def delete(self, name: str) -> None:
         """Delete a thread."""
-        changes: Any = self.family.changes(self.config)
-        assert await self._run(changes.delete(self.id_of(name), None, ""))
-
-    async def _run(self, operation: Operation[Any]) -> Any:
-        return await asyncio.to_thread(
-            self.database.synchronous.run, operation, self.family.schema(self.config), "create"
-        )
+        await self.sample.delete(self.store, name)
 
 
-@pytest.fixture(params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Yield each family of threads; toys are registered for the test."""
-    if request.param == "toys":
-        register_family(ToyFamily())
-    yield request.param
-    if request.param == "toys":
-        unregister_family("toys")
-
-
-@pytest.fixture
-async def side(family: str, make_config: MakeConfig) -> AsyncIterator[Side]:
-    config = make_config(driver="pymysql")
-    async with Database(config) as database:
-        yield Side(family, config, database)
+@pytest.fixture(params=("agents", "graphs", "dicts", "current", "transcripts", "toys"))
+async def side(request: pytest.FixtureRequest, toy_family: None, make_config: MakeConfig) -> AsyncIterator[Side]:
+    """Yield each family of threads."""
+    side = Side(SAMPLES[request.param], make_config(driver="pymysql"))
+    yield side
+    await side.store.close()
 
 
 @pytest.fixture
@@ -124,7 +84,7 @@ async def test_pages_hold_every_thread_once_newest_first(side: Side, inspector: 
 
 async def test_threads_are_filtered_by_id_size_and_time(side: Side, inspector: Inspector) -> None:
     await side.save("user-1")
-    await side.save("user_1", "long " * 2_000)
+    await side.fill("user_1")
     await side.save("other")
     assert await ids(inspector, side.name, pattern="*user?1") == ["user_1", "user-1"]
     assert await ids(inspector, side.name, pattern="*user_*") == ["user_1"]
@@ -158,22 +118,22 @@ async def test_a_cursor_that_no_page_gave_is_refused(side: Side, inspector: Insp
 async def test_another_tenant_sees_nothing_and_nobody_what_expired(
     side: Side, inspector: Inspector, run_sql: Callable[..., Any]
 ) -> None:
-    await side.save("t", "hello")
+    await side.fill("t")
     name = side.id_of("t")
     async with Inspector(side.config.model_copy(update={"tenant": "other"})) as other:
         assert (await other.threads(side.name)).items == []
         assert await other.thread(side.name, name) is None
         assert list((await other.history(side.name, name)).items) == []
         assert await other.state(side.name, name) is None
-        assert await other.search("hello", family=side.name) == []
-        assert await other.by_metadata("n", 1, family=side.name) == []
+        assert await other.search(MARKER, family=side.name) == []
+        assert await other.by_metadata("of", "t", family=side.name) == []
         assert await other.previews(side.name, [name]) == {}
         statistics = await other.statistics(side.name)
         assert (statistics.threads, statistics.checkpoints, statistics.size_bytes) == (0, 0, 0)
         assert (statistics.days, statistics.largest) == ([], [])
         assert await other.changed([(side.name, name)]) == {}
-    assert [hit.thread_id for hit in await inspector.search("hello", family=side.name)] == [name]
-    (tables,) = side.family.tables(side.config)
+    assert {hit.thread_id for hit in await inspector.search(MARKER, family=side.name)} == {name}
+    tables = side.sample.tables(side.config)
     if tables.owner.expires:
         table = tables.names[tables.owner.role]
         run_sql(f"UPDATE {side.config.database}.{table} SET {tables.owner.expires} = '2026-01-01'")
@@ -190,7 +150,7 @@ async def test_every_write_changes_the_marker_of_its_thread_only(side: Side, ins
     first = await inspector.changed(watched)
     assert first.keys() == {watched[0], watched[1]}
     assert await inspector.changed(watched) == first
-    await side.save("t", "again")
+    await side.save("t")
     second = await inspector.changed(watched)
     assert second[watched[0]] != first[watched[0]]
     assert second[watched[1]] == first[watched[1]]
@@ -202,8 +162,8 @@ async def test_every_write_changes_the_marker_of_its_thread_only(side: Side, ins
 
 
 async def test_statistics_add_up(side: Side, inspector: Inspector) -> None:
-    for name, text in (("small", "a"), ("large", "long " * 2_000), ("middle", "b" * 500)):
-        await side.save(name, text)
+    for name in ("small", *["large"] * 6, "middle"):
+        await side.save(name)
     rows = (await inspector.threads(side.name)).items
     found = await inspector.statistics(side.name)
     assert (found.threads, found.checkpoints, found.sampled) == (3, sum(row.checkpoints for row in rows), None)
@@ -218,12 +178,16 @@ async def test_the_api_and_the_pages_show_copy_and_delete_what_the_inspector_lis
     side: Side, inspector: Inspector
 ) -> None:
     for name in ("one", "two"):
-        await side.save(name, f"hello {name}")
+        await side.fill(name)
     rows = {row.thread_id: row for row in (await inspector.threads(side.name)).items}
     asked = {"family": side.name}
     first, copy = side.id_of("one"), side.id_of("three")
-    app = create_app(side.database, allow_writes=True)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+    async with (
+        Database(side.config) as database,
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(create_app(database, allow_writes=True)), base_url="http://localhost"
+        ) as client,
+    ):
 
         async def get(path: str, **query: Any) -> Any:
             answer = await client.get(path, params={**asked, **query})
@@ -236,7 +200,7 @@ async def test_the_api_and_the_pages_show_copy_and_delete_what_the_inspector_lis
         assert [one["size_bytes"] for one in listed] == [row.size_bytes for row in rows.values()]
         path = f"/threads/{first.replace('/', '%2F')}"
         assert (await get(path))["checkpoints"] == rows[first].checkpoints
-        (entry,) = (await get(f"{path}/history"))["checkpoints"]
+        entry = (await get(f"{path}/history"))["checkpoints"][0]
         view = await inspector.state(side.name, first)
         assert view is not None
         state = await get(f"{path}/state", checkpoint_id=entry["checkpoint_id"])
@@ -244,7 +208,7 @@ async def test_the_api_and_the_pages_show_copy_and_delete_what_the_inspector_lis
         assert [one["text"] for one in state["messages"]] == [one.text for one in view.messages]
         assert {hit["thread_id"] for hit in (await get("/search", q="one"))["hits"]} == {first}
         page = checked_page(await client.get("/inspect/thread", params={**asked, "thread": first}))
-        assert "hello one" in page.text
+        assert f"{MARKER} one" in page.text
         assert first in checked_page(await client.get("/", params=asked)).text
 
         copied = await client.post(f"{path}/copy", params=asked, json={"to": copy})

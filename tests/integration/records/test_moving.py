@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 import subprocess
 import sys
@@ -13,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from locus_mysql import Database, MemoryStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.families.registry import find_family
-from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 from locus_mysql.memory import Put
 from locus_mysql.records.moving import Moving
 from locus_mysql.records.owner_reader import OwnerReader
@@ -79,12 +78,11 @@ def config_elsewhere(config: MySQLConfig, family: str) -> MySQLConfig:
     return config.model_copy(update={"tenant": "acme", **prefix})
 
 
-@pytest.fixture(params=["at once", "in several transactions"])
-def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let owners fit into one transaction, or not."""
-    if request.param != "at once":
+@pytest.fixture(params=["at once", "in several transactions"] if FULL else ["one of both"])
+def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let owners fit into one transaction, or not; in short runs the name of a test decides, so of its family."""
+    if request.param == "in several transactions" or (not FULL and random.Random(request.node.name).random() < 0.5):
         monkeypatch.setattr(Moving, "max_rows", 2)
-    return str(request.param)
 
 
 @pytest.fixture
@@ -96,10 +94,6 @@ def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLCon
 
 
 def fill(config: MySQLConfig, family: str, *names: str) -> None:
-    if family == MEMU:
-        fill_memu(config, *names)
-        return
-
     async def filling() -> None:
         store = SAMPLES[family].open(config, "pymysql-sync")
         for name in names:
@@ -109,52 +103,11 @@ def fill(config: MySQLConfig, family: str, *names: str) -> None:
     asyncio.run(filling())
 
 
-class User(BaseModel):
-    """The scope of memU's records."""
-
-    user_id: str | None = None
-
-
-def fill_memu(config: MySQLConfig, *users: str) -> None:
-    """Store records of each kind for each user."""
-    with MemuDatabase(config, user_model=User) as memu, RecallDatabase(config, user_model=User) as recall:
-        for user in ({"user_id": name} for name in users):
-            resource = memu.resource_repo.create_resource(
-                url="é", modality="text", local_path="\n", caption=None, embedding=[0.1, -1e-30], user_data=user
-            )
-            category = memu.memory_category_repo.get_or_create_category(
-                name="tastes", description="", embedding=None, user_data=user
-            )
-            for number in range(3):
-                item = memu.memory_item_repo.create_item(
-                    resource_id=resource.id if number else None,
-                    memory_type="profile",
-                    summary=f"likes tea {number} \u2028",
-                    embedding=[number, 1 / 3] if number else None,
-                    user_data=user,
-                    reinforce=number < 2,
-                )
-                memu.category_item_repo.link_item_category(item.id, category.id, user)
-            memu.memory_item_repo.update_item(item_id=item.id, extra={"ref_id": "r-1", "π": [1.5, None, {"a": "é"}]})
-            file = recall.recall_file_repo.get_or_create_recall_file(
-                name="tastes", description="", embedding=[], user_data=user, track="skill"
-            )
-            recall.recall_file_segment_repo.create_segment(
-                recall_file_id=file.id, text="tea", embedding=[1 / 3], user_data=user, track="skill"
-            )
-
-
 def as_async(config: MySQLConfig) -> MySQLConfig:
     return config.model_copy(update={"driver": "aiomysql"})
 
 
 def read(config: MySQLConfig, family: str, name: str) -> object:
-    if family == MEMU:
-        with MemuDatabase(config, user_model=User) as memu:
-            user = {"user_id": name}
-            found = memu.memory_item_repo.vector_search_items([1, 1 / 3], 9, where=user)
-            return found, memu.memory_item_repo.list_items(user), memu.category_item_repo.list_relations(user)
-
     async def reading() -> object:
         store = SAMPLES[family].open(config, "pymysql-sync")
         found = await SAMPLES[family].read(store, name)
@@ -284,7 +237,7 @@ def change(run_sql: RunSql, config: MySQLConfig, family: str, name: str) -> None
 
 
 def test_every_column_is_imported_under_another_prefix_and_tenant(
-    any_family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    any_family: str, size: None, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
     family = any_family
     fill(config, family, "one", "two")
@@ -308,7 +261,7 @@ def test_every_column_is_imported_under_another_prefix_and_tenant(
 
 @pytest.mark.parametrize(("before", "after"), [(None, "2026-11"), ("2026-10", None), ("2026-10", "2026-11")])
 def test_a_copy_is_sealed_anew(
-    family: str, size: str, make_config: MakeConfig, before: str | None, after: str | None
+    family: str, size: None, make_config: MakeConfig, before: str | None, after: str | None
 ) -> None:
     source, target = (
         make_config(driver="pymysql", table_prefix=prefix, encryption=key and keys(key, key), search=False)
@@ -324,7 +277,7 @@ def test_a_copy_is_sealed_anew(
 
 
 def test_a_damaged_row_is_named_and_left_out(
-    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    family: str, size: None, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
     fill(config, family, "one", "two")
     assert run("export", str(tmp_path / "all"), "--family", family)[0] == 0
@@ -437,7 +390,7 @@ def test_an_owner_that_is_written_to_whenever_it_is_read_is_left_out(
 
 
 def test_another_owner_of_the_name_is_replaced_only_if_asked(
-    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    family: str, size: None, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
     fill(config, family, "one", "two")
     acme = config.model_copy(update={"tenant": "acme"})
@@ -605,7 +558,7 @@ def test_an_export_without_tables_writes_nothing(config: MySQLConfig, run: Run, 
 
 @pytest.mark.parametrize("family", [one for one in FAMILIES if one != "toys"])  # toys do not expire
 def test_an_expired_owner_is_left_out_and_makes_room(
-    family: str, size: str, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
+    family: str, size: None, config: MySQLConfig, run: Run, run_sql: RunSql, tmp_path: Path
 ) -> None:
     fill(config, family, "one")
     file = tmp_path / "rows"

@@ -38,14 +38,6 @@ async def test_an_item_is_written_read_and_deleted(client: httpx.AsyncClient) ->
         assert (answer.status_code, code(answer)) == (404, "not_found")
 
 
-async def test_a_write_may_rely_on_a_version(client: httpx.AsyncClient) -> None:
-    assert await put(client, "n", key="k", value=1, if_version=0) == 1
-    refused = await client.put("/memories/item", json={"namespace": ["n"], "key": "k", "value": 2, "if_version": 0})
-    assert (refused.status_code, code(refused)) == (409, "version_conflict")
-    assert await put(client, "n", key="k", value=2, if_version=1) == 2
-    assert (await client.get("/memories/item", params={"namespace": "n", "key": "k"})).json()["value"] == 2
-
-
 async def test_the_time_to_live_is_the_services_unless_the_write_overrides_it(open_client: OpenClient) -> None:
     client = open_client(store={"ttl_s": 3600})
     await put(client, "n", key="by default", value=1)
@@ -108,57 +100,6 @@ async def test_items_are_found_by_field_and_by_word(client: httpx.AsyncClient) -
     assert await found(namespace_prefix=["users", "bob"]) == ["cat"]
     assert await found(namespace_prefix=["users"], only_here=True) == []
     assert await found(limit=1, offset=1) == ["tea"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {**WHERE},
-        {**WHERE, "value": 1, "unknown": 1},
-        {**WHERE, "namespace": [], "value": 1},
-        {**WHERE, "namespace": "users", "value": 1},
-        {**WHERE, "namespace": [""], "value": 1},
-        {**WHERE, "namespace": ["ü" * 500], "value": 1},
-        {**WHERE, "key": "", "value": 1},
-        {**WHERE, "key": "ü" * 501, "value": 1},
-        {**WHERE, "value": 1, "ttl_s": 0},
-        {**WHERE, "value": 1, "ttl_s": "60"},
-        {**WHERE, "value": 1, "if_version": -1},
-        {**WHERE, "value": 1, "metadata": [1]},
-        {**WHERE, "value": 1, "metadata": {"m": "x" * 65_536}},
-        {**WHERE, "value": 2**1_024},
-    ],
-)
-async def test_bad_items_are_refused_and_nothing_is_written(client: httpx.AsyncClient, body: Any) -> None:
-    answer = await client.put("/memories/item", json=body)
-    assert (answer.status_code, code(answer)) == (400, "invalid_input")
-    assert (await client.get("/memories/namespaces")).json() == {"namespaces": []}
-
-
-@pytest.mark.parametrize(
-    "body", [{"filter": {"$gt": 1}}, {"filter": {"a": {"$near": 1}}}, {"filter": []}, {"limit": 0}, {"query": 5}]
-)
-async def test_bad_searches_are_refused(client: httpx.AsyncClient, body: Any) -> None:
-    answer = await client.post("/memories/search", json=body)
-    assert (answer.status_code, code(answer)) == (400, "invalid_input")
-
-
-@pytest.mark.kept_tables
-@pytest.mark.parametrize("ddl_mode", ["validate", "off"])
-async def test_where_tables_may_not_be_made_the_response_reports_that_they_are_missing(
-    open_client: OpenClient, run_sql: Any, database: str, ddl_mode: str
-) -> None:
-    client = open_client(store={"ddl_mode": ddl_mode})
-    for answer in (
-        await client.get("/memories/item", params=WHERE),
-        await client.put("/memories/item", json={**WHERE, "value": 1}),
-        await client.get("/sessions/s/variables"),
-        await client.put("/sessions/s/variables/v", json={"value": 1}),
-        await client.get("/threads"),
-    ):
-        assert (answer.status_code, code(answer)) == (404, "not_kept")
-    assert run_sql(f"SHOW TABLES FROM {database}") == ()
 
 
 async def test_items_are_found_by_meaning(open_client: OpenClient) -> None:

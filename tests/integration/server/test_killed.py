@@ -1,7 +1,8 @@
-"""The service and MySQL are killed under six writers: acknowledged writes stay, and none takes effect twice."""
+"""Workers and MySQL are killed under six writers: acknowledged writes stay, and none takes effect twice."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -19,6 +20,7 @@ from ...thoroughness import FULL
 from ..commands import dsn_of
 from ..conftest import MakeConfig
 from .test_serve import PATIENCE_S, Service
+from .test_workers import workers_of
 
 WRITERS = 6
 
@@ -29,7 +31,7 @@ BETWEEN = 3
 PAUSE_S = 0.05
 
 #: One driver for each kill, unless a run is full: `tests/faults` kills MySQL under every driver.
-KILLS = [("service", "mysql-connector"), ("mysql", "pymysql")]
+KILLS = [("worker", "mysql-connector"), ("mysql", "pymysql")]
 if FULL:
     KILLS += [("service", "pymysql"), ("mysql", "mysql-connector")]
 
@@ -129,7 +131,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_when_one_is_killed(
     own_config: MakeConfig, own_server: LocalServer, killed: str, driver: str
 ) -> None:
     dsn = f"{dsn_of(own_config())}?driver={driver}"
-    service = Service(dsn)
+    workers = ["--workers", "3"] if killed == "worker" else []
+    service = Service(dsn, *workers)
     port = service.url.rpartition(":")[2]
 
     def kill_service() -> None:
@@ -137,12 +140,16 @@ def test_nothing_acknowledged_is_lost_and_nothing_doubled_when_one_is_killed(
         service.stop(signal.SIGKILL)
         service = Service(dsn, "--port", port)
 
-    kill: Callable[[], None] = kill_service if killed == "service" else lambda: own_server.restart(crash=True)
+    kills: dict[str, Callable[[], None]] = {
+        "worker": lambda: os.kill(min(workers_of(service)), signal.SIGKILL),
+        "service": kill_service,
+        "mysql": lambda: own_server.restart(crash=True),
+    }
     try:
         with writing(service.url) as writers:
-            for _ in range(2):
+            for _ in range(3 if killed == "worker" else 2):
                 each_goes_on(writers)
-                kill()
+                kills[killed]()
             each_goes_on(writers)
         with httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
             for writer in writers:

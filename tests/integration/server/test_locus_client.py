@@ -75,16 +75,6 @@ def heard(model: ScriptedModel) -> list[str | None]:
     return [message.content for message in model.received_messages[0] if message.role.value != "system"]
 
 
-async def test_a_second_turn_remembers_the_first(client: HTTPCheckpointer, url: str) -> None:
-    await Agent(model=ScriptedModel([text("Hello Ann.")]), checkpointer=client).arun("I am Ann.", thread_id="a/b")
-    model = ScriptedModel([text("You are Ann.")])
-    async with HTTPCheckpointer(url, timeout=120) as other:
-        result = await Agent(model=model, checkpointer=other).arun("Who am I?", thread_id="a/b")
-    assert result.text == "You are Ann."
-    assert heard(model) == ["I am Ann.", "Hello Ann.", "Who am I?"]
-    assert len(await client.list_checkpoints("a/b")) == 2
-
-
 async def test_agents_that_reach_the_database_and_agents_that_do_not_go_on_with_each_others_threads(
     client: HTTPCheckpointer, direct: MySQLCheckpointer
 ) -> None:
@@ -166,21 +156,6 @@ async def test_a_checkpoint_that_no_client_could_ask_for_is_refused(
     assert await client.load("t") is None
 
 
-async def test_time_travel_goes_on_from_an_older_checkpoint(client: HTTPCheckpointer) -> None:
-    agent = Agent(model=ScriptedModel([text("one"), text("two")]), checkpointer=client)
-    await agent.arun("first", thread_id="t")
-    (first,) = await client.list_checkpoints("t")
-    await agent.arun("second", thread_id="t")
-    earlier = await client.load("t", first)
-    assert contents(earlier) == ["first", "one"]
-    assert earlier is not None
-    await client.save(earlier, "branch")
-    model = ScriptedModel([text("another")])
-    await Agent(model=model, checkpointer=client).arun("instead", thread_id="branch")
-    assert heard(model) == ["first", "one", "instead"]
-    assert contents(await client.load("t")) == ["first", "one", "second", "two"]
-
-
 async def test_saves_within_a_turn_are_superseded_without_a_trace(
     client: HTTPCheckpointer, run_sql: Callable[..., Any], database: str
 ) -> None:
@@ -225,14 +200,6 @@ async def test_a_save_of_something_else_under_the_same_id_takes_its_place(
         assert repr(found) == repr({**body, **other}["state"])
 
 
-async def test_a_save_that_was_deleted_may_be_repeated(client: HTTPCheckpointer) -> None:
-    state = a_state("hello")
-    await client.save(state, "t", "c")
-    assert await client.delete("t")
-    await client.save(state, "t", "c")
-    assert await client.load("t") == state
-
-
 async def test_any_json_value_is_read_back_unchanged(url: str) -> None:
     state = {
         "messages": [], "z": 1, "a": [1, 1.0, -0.0, 1e-300, 10**40, True, None, "", "\x00 \x7f \u2028 😀 \ud7ff"],
@@ -243,10 +210,6 @@ async def test_any_json_value_is_read_back_unchanged(url: str) -> None:
         assert saved.status_code == 200
         found = (await http.get("/threads/t/checkpoints/c")).json()["state"]
     assert repr(found) == repr(state)
-
-
-async def test_health_is_what_the_client_asks_for(client: HTTPCheckpointer) -> None:
-    assert await client.health_check()
 
 
 async def test_a_limit_is_kept_to_and_a_larger_one_than_there_can_be_is_none(client: HTTPCheckpointer) -> None:

@@ -19,19 +19,15 @@ from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend, MySQLConfig, SyncCheckpointStore
-from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.inspection import Inspector, inspector
 from locus_mysql.inspection.differences import difference
-from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.pages import texts
-from locus_mysql.server.services import SyncInspector
+from locus_mysql.server.services import BlockingInspector
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig
-from ..families.graphs.inspection.test_threads import save_long
 from .conftest import OpenClient
 
 #: Texts that must be shown as text and never become markup.
@@ -386,26 +382,16 @@ async def test_a_long_conversation_has_pages(open_client: OpenClient, make_confi
     assert shown(checked_page(await client.get(earlier))) == [f"m{at}" for at in range(51, 251)]
 
 
-@pytest.mark.parametrize("family", ["dicts", "graphs"])
 async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
-    family: str, client: httpx.AsyncClient, make_config: MakeConfig
+    client: httpx.AsyncClient, make_config: MakeConfig
 ) -> None:
     conversation = [{"role": "user", "content": f"Turn {number}"} for number in range(110)]
-    async with Database(make_config()) as database:
-        store, saver = CheckpointStore(database), MySQLCheckpointSaver(database)
+    async with CheckpointStore(make_config()) as store:
         for number in range(110):
-            state = {"messages": conversation[: number + 1], "step": number}
-            if family == "dicts":
-                await store.save("long", state, f"c{number}")
-            else:
-                parent = f"c{number - 1}" if number else None
-                data = {"channel_values": state}
-                await saver.put(
-                    thread_id="long", checkpoint_id=f"c{number}", checkpoint_data=data, parent_checkpoint_id=parent
-                )
+            await store.save("long", {"messages": conversation[: number + 1], "step": number}, f"c{number}")
 
     async def shown(checkpoint: str) -> tuple[list[str], list[str], str]:
-        response = await client.get(f"/inspect/thread?family={family}&thread=long{checkpoint}")
+        response = await client.get(f"/inspect/thread?family=dicts&thread=long{checkpoint}")
         page = checked_page(response)
         places = [attributes for tag, attributes in page.elements if tag == "input" and attributes["type"] == "radio"]
         listed = [str(one["value"]) for one in places if one["name"] == "before"]
@@ -418,25 +404,24 @@ async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
     listed, checked, text = await shown("&checkpoint=c5")
     assert (listed, checked) == ([f"c{number}" for number in range(5, -1, -1)], ["c5", "c4"])
     assert "Newest checkpoints" in text
-    if family == "dicts":
-        assert text.count('class="quiet">saved <time') == 6
-        assert "Iterations over 6 checkpoints: first 0, last 5" in text
+    assert text.count('class="quiet">saved <time') == 6
+    assert "Iterations over 6 checkpoints: first 0, last 5" in text
 
 
 async def test_a_write_during_the_rendering_of_a_page_is_announced_to_it(
     client: httpx.AsyncClient, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = SyncInspector.state
+    look = BlockingInspector.state
     async with Inspector(make_config()) as inspector:
         with SyncCheckpointStore(make_config()) as store:
             store.save("t", {"n": 1})
 
-            def state(self: SyncInspector, *arguments: Any, **options: Any) -> Any:
-                found = look(self, *arguments, **options)
+            async def state(self: BlockingInspector, *arguments: Any, **options: Any) -> Any:
+                found = await look(self, *arguments, **options)
                 store.save("t", {"n": 2})
                 return found
 
-            monkeypatch.setattr(SyncInspector, "state", state)
+            monkeypatch.setattr(BlockingInspector, "state", state)
             response = await client.get("/inspect/thread?family=dicts&thread=t")
         seen = re.search(r"seen=([0-9A-F]+)\"", response.text)
         assert seen is not None
@@ -590,32 +575,3 @@ async def test_few_differences_of_a_tenant_are_worked_out_at_once_and_others_are
         goes_on.set()
         answers = await asyncio.gather(*asked)
     assert {answer.status_code for answer in answers} == {200}
-
-
-async def test_the_page_of_a_graphs_long_conversation_shows_a_part_and_leads_to_the_rest(
-    open_client: OpenClient, make_config: MakeConfig
-) -> None:
-    async with AsyncMySQLSaver(make_config(driver="pymysql")) as saver:
-        await save_long(saver, "t", 1_500, 3)
-    client = open_client()
-    page = "/inspect/thread?family=graphs&thread=t"
-    for address, first, last, before, after in (
-        (page, 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
-        (
-            f"{page}&first=1104",
-            1_104,
-            1_303,
-            texts.plural(1_103, "earlier message"),
-            texts.plural(200, "later message"),
-        ),
-        (f"{page}&first=1", 1, 200, None, texts.plural(1_303, "later message")),
-        (f"{page}&words=parcel", 1_304, 1_503, texts.plural(1_303, "earlier message"), None),
-    ):
-        text = (await client.get(address)).text
-        assert f'id="m{first}"' in text
-        assert f'id="m{last}"' in text
-        assert f'id="m{first - 1}"' not in text
-        assert f'id="m{last + 1}"' not in text
-        assert all(value in text for value in (before, after) if value is not None)
-        assert ("earlier message" in text, "later message" in text) == (before is not None, after is not None)
-    assert len((await client.get("/inspect/state.json?family=graphs&thread=t")).json()["state"]["messages"]) == 1_503

@@ -121,13 +121,16 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_viewers_receive_an_event_for_every_write_to_their_thread(base: str, store: CheckpointStore) -> None:
+async def test_viewers_receive_an_event_for_every_write_to_their_thread_until_it_is_deleted(
+    base: str, store: CheckpointStore
+) -> None:
     async with viewing(base, "one") as one, viewing(base, "two") as two:
         for at in range(3):
             await store.save("one", {"at": at + 1})
             assert await one.next() == "changed"
         await store.delete("two")
         assert await two.next() == "changed"
+        assert await two.next() == "the end"
 
 
 async def test_a_thread_that_does_not_exist_has_no_stream(base: str, store: CheckpointStore, looks: Looks) -> None:
@@ -141,13 +144,6 @@ async def test_a_thread_that_does_not_exist_has_no_stream(base: str, store: Chec
         ):
             assert response.status_code == 404
     await until(lambda: looks.watches == 0)
-
-
-async def test_the_stream_of_a_thread_ends_when_the_thread_is_deleted(base: str, store: CheckpointStore) -> None:
-    async with viewing(base, "two") as viewer:
-        await store.delete("two")
-        assert await viewer.next() == "changed"
-        assert await viewer.next() == "the end"
 
 
 async def test_one_query_serves_all_viewers_and_none_is_sent_without_viewers(
@@ -205,8 +201,9 @@ async def test_viewers_receive_events_when_the_database_goes_away_and_comes_back
         assert await viewer.next() == "changed"
 
 
-async def test_a_sign_in_that_ends_ends_the_stream(
-    make_config: MakeConfig, store: CheckpointStore, looks: Looks, tmp_path: Path
+@pytest.mark.parametrize("to_another_tenant", [False, True], ids=["taken away", "given to another tenant"])
+async def test_a_token_that_is_taken_away_or_given_to_another_tenant_ends_the_stream(
+    make_config: MakeConfig, store: CheckpointStore, looks: Looks, tmp_path: Path, to_another_tenant: bool
 ) -> None:
     ann, ben = new_token("ann", "default", "read"), new_token("ben", "default", "read")
     file = tmp_path / "tokens.toml"
@@ -217,15 +214,16 @@ async def test_a_sign_in_that_ends_ends_the_stream(
             assert (await client.get(EVENTS, params={"family": "dicts", "thread": "one"})).status_code == 401
             signed_in = await client.post("/login", data={"token": ann.secret})
             cookie = signed_in.headers["set-cookie"].partition(";")[0]
-            async with viewing(base, "one", Cookie=cookie) as viewer:
-                file.write_text(f"{ben.entry}# rolled\n")
-                event = "changed"
-                at = 0
-                while event == "changed":  # each write checks the viewers' permissions
-                    at += 1
-                    await store.save("one", {"at": at})
-                    event = await viewer.next()
-                assert event == "ended"
+        async with viewing(base, "one", Cookie=cookie) as viewer:
+            file.write_text(
+                ann.entry.replace('"default"', '"another"') if to_another_tenant else ben.entry + "# rolled\n"
+            )
+            event, at = "changed", 0
+            while event == "changed":  # each write checks the viewers' permissions
+                at += 1
+                await store.save("one", {"at": at})
+                event = await viewer.next()
+            assert event == "ended"
 
 
 async def test_the_service_stops_while_somebody_looks(
@@ -250,27 +248,6 @@ async def test_invalid_threads_and_markers_are_refused_without_disturbing_other_
             assert response.status_code == 400
         await store.save("one", {"at": 1})
         assert await viewer.next() == "changed"
-
-
-async def test_a_token_that_is_given_to_another_tenant_ends_the_stream_of_the_first(
-    make_config: MakeConfig, store: CheckpointStore, looks: Looks, tmp_path: Path
-) -> None:
-    ann = new_token("ann", "default", "read")
-    file = tmp_path / "tokens.toml"
-    file.write_text(ann.entry)
-    app = create_app(Database(make_config(driver="pymysql")), tokens=Tokens(path=file))
-    with running(app) as base:
-        async with httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
-            signed_in = await client.post("/login", data={"token": ann.secret})
-        cookie = signed_in.headers["set-cookie"].partition(";")[0]
-        async with viewing(base, "one", Cookie=cookie) as viewer:
-            file.write_text(ann.entry.replace('"default"', '"another"'))
-            event_name, at = "changed", 0
-            while event_name == "changed":
-                at += 1
-                await store.save("one", {"at": at})
-                event_name = await viewer.next()
-            assert event_name == "ended"
 
 
 async def test_one_tenant_cannot_take_the_places_of_all_viewers(

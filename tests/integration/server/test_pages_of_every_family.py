@@ -19,7 +19,6 @@ from ci.purchasing_desk import FORMATTED, LONG, WAITING, fill_all_families
 from locus_mysql import (
     CheckpointStore,
     Database,
-    MemoryStore,
     MySQLConfig,
     SyncCheckpointStore,
     SyncMemoryStore,
@@ -32,7 +31,6 @@ from locus_mysql.integrations.langgraph import MySQLSaver
 from locus_mysql.working import TaskState, WorkingMemory
 
 from ..conftest import MakeConfig
-from .conftest import OpenClient
 from .test_pages import Page, checked_page
 
 GRAPH = "/inspect/thread?family=graphs&thread="
@@ -277,16 +275,6 @@ async def test_namespaces_are_a_tree_and_items_show_their_text(client: httpx.Asy
     assert "<p>Prefers size M, and black over green.</p>" in item.text
 
 
-async def test_a_text_that_a_list_cuts_off_is_still_a_text(client: httpx.AsyncClient, make_config: MakeConfig) -> None:
-    async with MemoryStore(make_config(driver="pymysql")) as memories:
-        await memories.put(
-            ("a",), "long", {"kind": "Memory", "content": {"content": 'Said "no" \u2014 ' + "word " * 200}}
-        )
-    page = checked_page(await client.get("/inspect/memories?namespace=" + quote('["a"]')))
-    assert 'Said "no" \u2014 word word' in page.text
-    assert '"kind"' not in page.text
-
-
 @pytest.mark.usefixtures("filled_desk")
 async def test_sessions_show_their_task_with_its_progress(client: httpx.AsyncClient) -> None:
     for address in ("/inspect/sessions", "/inspect/session?session=import-2026-11"):
@@ -349,19 +337,3 @@ async def test_an_unknown_time_zone_is_utc_and_cannot_be_chosen(client: httpx.As
     checked_page(await client.post("/inspect/zone", data={"zone": "Europe/Berlin", "form_secret": "x"}), 403)
     client.cookies.set("locus_mysql_zone", "../../etc/localtime")
     assert "Times: UTC." in checked_page(await client.get("/")).text
-
-
-@pytest.mark.usefixtures("filled_desk")
-async def test_a_list_reads_a_bounded_number_of_bytes(open_client: OpenClient, make_config: MakeConfig) -> None:
-    """However long the conversations are: the rows of a page are read in part, and large ones not at all."""
-    config = make_config(driver="pymysql", tenant="large")
-    async with Database(config) as database:
-        store = CheckpointStore(database)
-        for at in range(20):
-            messages = [{"role": "user", "content": chr(97 + at) * 300_000}, {"role": "assistant", "content": "Yes."}]
-            await store.save(f"t{at}", {"messages": messages[:1]})
-            await store.save(f"t{at}", {"messages": messages})
-        client = open_client(store={"tenant": "large"})
-        page = checked_page(await client.get("/?family=dicts"))
-    assert page.text.count("Yes.") == 20
-    assert len(page.text) < 60_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import httpx
 import pytest
 
 from ci.support_desk import THREAD, fill, fill_the_rest
-from locus_mysql import CheckpointStore, Database, Encryption
+from locus_mysql import Database
 from locus_mysql.integrations.locus.agent_states import AgentDictOperations, AgentDicts
 from locus_mysql.server.tokens import Tokens, new_token
 
@@ -144,25 +143,3 @@ async def test_odd_forms_are_refused(
     checked_page(await writer.post("/inspect/delete", content=b"a=1&" * 60, headers=form), 400)
     checked_page(await writer.post("/inspect/delete", content=b"a" * 70_000, headers=form), 413)
     assert table_contents() == before
-
-
-async def test_keys_from_a_function_are_fetched_without_stopping_the_event_loop(
-    open_client: OpenClient, make_config: MakeConfig
-) -> None:
-    key, loop = bytes(range(32)), asyncio.get_running_loop()
-    asked: list[str] = []
-
-    def ask(key_id: str) -> bytes:
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(timeout=5)  # only a free loop answers
-        asked.append(key_id)
-        return key
-
-    async with CheckpointStore(make_config(encryption=Encryption(keys={"2026-11": key}, active="2026-11"))) as store:
-        await store.save("one", {"a": 1}, "first")
-        await store.save("one", {"a": 2}, "second")
-        writer = open_client(allow_writes=True, store={"encryption": Encryption(keys=ask, active="2026-11")})
-        there = {"family": "dicts", "thread": "one"}
-        token = checked_page(await writer.get("/inspect/copy", params=there)).inputs()
-        assert (await writer.post("/inspect/copy", data={**token, **there, "target": "two"})).status_code == 303
-        assert await store.load("two") == {"a": 2}
-    assert asked == ["2026-11"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -14,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-from asyncio.subprocess import PIPE
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,7 +23,6 @@ import pytest
 from locus.agent import Agent
 from locus.memory.backends import HTTPCheckpointer
 from locus.testing import ScriptedModel, text
-from locus.tools import tool
 
 from ci.certificates import self_signed
 from locus_mysql import Database, MySQLConfig
@@ -128,64 +125,6 @@ def refuses(url: str) -> bool:
     except ConnectionError:
         return True
     return False
-
-
-#: An agent that uses only the service. In its second step, it prints a line and waits to be killed.
-KILLED = """
-import asyncio, sys, threading
-from locus.agent import Agent
-from locus.memory.backends import HTTPCheckpointer
-from locus.testing import FunctionModel, tool_call
-from locus.tools import tool
-
-@tool
-def charge(order: str) -> str:
-    "Charge an order."
-    return f"charged {order}"
-
-turns = [tool_call("charge", order="o1")]
-
-def answer(messages, tools):
-    if turns:
-        return turns.pop(0)
-    print("between", flush=True)
-    threading.Event().wait()
-
-agent = Agent(
-    model=FunctionModel(answer), tools=[charge], checkpointer=HTTPCheckpointer(sys.argv[1]),
-    checkpoint_every_n_iterations=1,
-)
-asyncio.run(agent.arun("Charge o1.", thread_id="orders/1"))
-"""
-
-
-@pytest.mark.slow
-async def test_a_turn_whose_process_is_killed_goes_on_in_another_one(dsn: str) -> None:
-    charged: list[str] = []
-
-    @tool
-    def charge(order: str) -> str:
-        """Charge an order."""
-        charged.append(order)
-        return f"charged {order}"
-
-    with serving_at(dsn) as service:
-        child = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, service.url, stdout=PIPE)
-        assert child.stdout is not None
-        assert await asyncio.wait_for(child.stdout.readline(), PATIENCE_S) == b"between\n"
-        child.kill()
-        assert await asyncio.wait_for(child.wait(), PATIENCE_S) == -9
-        async with HTTPCheckpointer(service.url, timeout=PATIENCE_S) as checkpointer:
-            options: dict[str, Any] = {"tools": [charge], "checkpoint_every_n_iterations": 1}
-            agent = Agent(model=ScriptedModel([text("done")]), checkpointer=checkpointer, **options)
-            assert [event async for event in agent.continue_turn("orders/1")]
-            loaded = await checkpointer.load("orders/1")
-            assert loaded is not None
-            assert [message.content for message in loaded.messages if message.role.value == "tool"] == ["charged o1"]
-            assert loaded.messages[-1].content == "done"
-            assert len(await checkpointer.list_checkpoints("orders/1")) == 1
-        assert charged == []
-        assert service.stop() == 0
 
 
 #: Workers and signals. Other tests stop services with workers by SIGTERM, and one without workers by SIGHUP.
@@ -333,12 +272,6 @@ def test_a_cookie_key_that_is_short_or_that_others_may_read_is_reported(
     monkeypatch.setenv(serving.COOKIE_KEY_VARIABLE, "short")
     assert cli.main(serve) == 1
     assert "has 5 bytes" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_root_path_may_be_given_with_slashes_or_without(dsn: str) -> None:
-    with serving_at(dsn, "--root-path", "memory/") as service:
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/memory", service.url)
 
 
 def test_without_the_extra_the_command_names_it(

@@ -7,10 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +20,6 @@ from locus_mysql.server.tokens import NewToken, new_token
 
 from ..commands import dsn_of
 from ..conftest import MakeConfig
-from ..connecting import connect
-from ..soundness import assert_sound
 from .raw import RawClient
 from .test_pages import Page
 from .test_serve import PATIENCE_S, Service, dsn, refuses, serving_at, until
@@ -126,56 +121,6 @@ def test_no_worker_outlives_its_parent_process(dsn: str) -> None:
         service.process.kill()
         until(lambda: not any(map(alive, workers)), "the end of all workers")
         assert refuses(service.url)
-
-
-def test_nothing_acknowledged_is_lost_while_workers_are_killed_under_six_writers(make_config: MakeConfig) -> None:
-    """Each writer repeats unanswered saves; a worker is killed after every eighth answer."""
-    config = make_config(driver="pymysql")
-    acknowledged: list[tuple[str, str]] = []
-    kills = threading.Semaphore(0)
-
-    with serving_at(dsn_of(config), "--workers", "3") as service:
-
-        def save(thread_id: str, at: int) -> None:
-            body = {"checkpoint_id": f"c{at}", "state": {"messages": [{"role": "user", "content": thread_id * at}]}}
-            end = time.monotonic() + PATIENCE_S
-            while time.monotonic() < end:
-                with contextlib.suppress(httpx.TransportError):
-                    path = f"{service.url}/threads/{thread_id}/checkpoints"
-                    if ANEW.post(path, json=body, timeout=20).status_code == 200:
-                        acknowledged.append((thread_id, f"c{at}"))
-                        if len(acknowledged) % 8 == 0:
-                            kills.release()
-                        return
-                time.sleep(PAUSE_S)
-            raise AssertionError(f"{thread_id} {at} was not taken")
-
-        def write(thread_id: str) -> None:
-            for at in range(SAVES):
-                save(thread_id, at)
-
-        with ThreadPoolExecutor(6) as writers:
-            running = [writers.submit(write, one) for one in "abcdef"]
-            killed = 0
-            while not all(one.done() for one in running):
-                if kills.acquire(timeout=0.1):
-                    os.kill(min(workers_of(service)), signal.SIGKILL)
-                    killed += 1
-            for one in running:
-                one.result()
-        assert killed >= 4
-        for thread_id in "abcdef":
-            history = ANEW.get(f"{service.url}/threads/{thread_id}/history").json()["checkpoints"]
-            ids = [one["checkpoint_id"] for one in history]
-            assert ids == [f"c{at}" for at in reversed(range(SAVES))]
-            assert [one["parent_id"] for one in history] == [*ids[1:], None]
-            for one in ids:
-                found = ANEW.get(f"{service.url}/threads/{thread_id}/checkpoints/{one}").json()
-                assert found["state"]["messages"][0]["content"] == thread_id * int(one[1:])
-        assert len(acknowledged) == 6 * SAVES
-        assert service.stop() == 0
-    with connect(config, config.database) as connection:
-        assert_sound(connection)
 
 
 def test_a_sign_in_at_one_holds_for_all(shared: Shared) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from locus.memory.backends.adapters import redis_checkpointer
-from locus.memory.backends.file import FileCheckpointer
 from locus.memory.backends.http import HTTPCheckpointer
 from locus.memory.backends.memory import MemoryCheckpointer
 from locus.memory.backends.pg_checkpointer import PgCheckpointer
@@ -96,8 +95,3 @@ async def test_a_service_that_does_not_answer_is_not_taken_for_an_empty_one(conf
 async def test_only_this_package_s_tables_can_be_a_target(target: str) -> None:
     with pytest.raises(UsageError, match="this package's tables"):
         await copy_threads(MemoryCheckpointer(), target)
-
-
-async def test_another_checkpointer_cannot_be_a_target(tmp_path: Any) -> None:
-    with pytest.raises(UsageError, match="FileCheckpointer cannot be the target"):
-        await copy_threads(MemoryCheckpointer(), FileCheckpointer(tmp_path))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_writer import OwnerWriter
 
 from ..commands import dsn_of
 from ..conftest import MakeConfig
@@ -115,84 +115,26 @@ def test_errors_are_reported_in_a_sentence_without_passwords(
     assert "LOCUS_MYSQL_COPY_FROM" in capsys.readouterr().err
 
 
-#: Runs a command, and kills its process before or after the n-th transaction is executed.
-KILLED = """
-import os, signal, sys
-from locus_mysql.records.moving import Moving
-from locus_mysql.records.owner_writer import OwnerWriter
-from locus_mysql.cli.main import main
-how, at, *arguments = sys.argv[1:]
-write = OwnerWriter._once
-calls = 0
-
-def counted(self, *steps, **options):
-    global calls
-    calls += 1
-    mine = calls
-    if mine == int(at) and how == "before":
-        os.kill(os.getpid(), int(signal.SIGKILL))
-    done = yield from write(self, *steps, **options)
-    if mine == int(at) and how == "after":
-        os.kill(os.getpid(), int(signal.SIGKILL))
-    if mine == int(at) and how == "stopped":
-        os.kill(os.getpid(), int(signal.SIGINT))
-    return done
-
-OwnerWriter._once = counted
-Moving.max_rows = 4
-sys.exit(main(arguments))
-"""
-
-
-def run_killed(how: str, at: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", KILLED, how, str(at), *arguments], capture_output=True, timeout=DEADLINE_S, text=True
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.kept_tables("agents")
-def test_a_copy_that_is_killed_again_and_again_loses_and_doubles_nothing(folder: Path, config: MySQLConfig) -> None:
-    command = ("copy", "--from", f"file:{folder}", "--to", "mysql")
-    for how, at in (("after", 2), ("before", 9)):
-        assert run_killed(how, at, *command).returncode == -9
-    stopped = run_killed("stopped", 3, *command)
-    assert stopped.returncode == 130
-    assert "Run the copy again: it continues where it stopped." in stopped.stderr
-    assert "Traceback" not in stopped.stderr
-    assert main(list(command)) == 0
-    same_as(folder, config)
-
-
-@pytest.mark.slow
-@pytest.mark.kept_tables("agents")
-async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_copy(
-    config: MySQLConfig, tmp_path: Path
+def test_a_stopped_copy_says_how_to_go_on_and_is_completed_by_the_next(
+    folder: Path, config: MySQLConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = FileCheckpointer(tmp_path / "threads")
-    states = conversation(12)
-    for thread in ("a", "b", "c"):
-        await save_all(files, thread, states[:3])
-    going_on = True
+    write, calls = OwnerWriter._once, list[int]()
 
-    async def agent() -> None:
-        index = 3
-        while going_on and index < len(states):
-            for thread in ("a", "b", "c"):
-                await files.save(states[index], thread, f"cp-{index}", {"place": index})
-            index += 1
-            await asyncio.sleep(0)
+    def stopped(self: Any, *steps: Any, **options: Any) -> Any:
+        calls.append(1)
+        done = yield from write(self, *steps, **options)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGTERM)  # a shell ignores SIGINT for its background jobs
+        return done
 
-    async with MySQLCheckpointer(config) as target:
-        working = asyncio.create_task(agent())
-        for _ in range(3):
-            assert (await copy_threads(files, target, at_once=2)).failed == 0
-        going_on = False
-        await working
-        report = await copy_threads(files, target, verify=True)
-        assert report.complete, report
-        for thread in ("a", "b", "c"):
-            assert await contents(target, thread) == await contents(files, thread)
+    monkeypatch.setattr(Moving, "max_rows", 4)
+    monkeypatch.setattr(OwnerWriter, "_once", stopped)
+    command = ["copy", "--from", f"file:{folder}", "--to", "mysql"]
+    assert main(command) == 128 + signal.SIGTERM
+    assert "Run the copy again: it continues where it stopped." in capsys.readouterr().err
+    assert main(command) == 0
+    same_as(folder, config)
 
 
 @pytest.mark.kept_tables("agents")

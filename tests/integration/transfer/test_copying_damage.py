@@ -18,7 +18,7 @@ from locus_mysql.records.owner_writer import OwnerWriter
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
-from .conftest import contents, conversation, kept, save_all
+from .conftest import contents, conversation, save_all
 
 pytestmark = pytest.mark.kept_tables("agents")
 
@@ -26,51 +26,6 @@ pytestmark = pytest.mark.kept_tables("agents")
 @pytest.fixture
 def files(tmp_path: Path) -> FileCheckpointer:
     return FileCheckpointer(tmp_path / "threads")
-
-
-async def test_an_import_into_an_expired_thread_starts_a_new_thread(
-    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any
-) -> None:
-    await save_all(files, "t", conversation(3))
-    config = make_config(ttl_s=3600)
-    async with MySQLCheckpointer(config) as target:
-        await save_all(target, "t", conversation(5, "Older"), "old")
-        run_sql(f"UPDATE {config.database}.locus_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR")
-        report = await copy_threads(files, target, verify=True)
-        assert (report.copied, report.verified, report.complete) == (3, 3, True)
-        assert await contents(target, "t") == await contents(files, "t")
-        assert [parent for _, parent, *_ in await kept(config, "t")] == [None, "cp-0", "cp-1"]
-        ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {config.database}.locus_checkpoints")
-        assert rows == 3
-        await target.save(conversation(4)[3], "t", "on")
-        assert len(await target.list_checkpoints("t")) == 4
-
-
-async def test_rows_without_their_threads_row_are_taken_up(
-    files: FileCheckpointer, config: MySQLConfig, run_sql: Any
-) -> None:
-    await save_all(files, "t", conversation(4))
-    async with MySQLCheckpointer(config) as target:
-        await copy_threads(files, target)
-        run_sql(f"DELETE FROM {config.database}.locus_threads")
-        report = await copy_threads(files, target, verify=True)
-        assert report.complete, report
-        assert await contents(target, "t") == await contents(files, "t")
-
-
-async def test_a_damaged_row_in_the_target_is_named(files: FileCheckpointer, config: MySQLConfig, run_sql: Any) -> None:
-    for thread in ("a", "b"):
-        await save_all(files, thread, conversation(3))
-    reported: list[str] = []
-    async with MySQLCheckpointer(config) as target:
-        await copy_threads(files, target)
-        run_sql(
-            f"UPDATE {config.database}.locus_checkpoints SET payload = 'damage' "
-            "WHERE thread_id = 'a' AND checkpoint_id = 'cp-2'"
-        )
-        report = await copy_threads(files, target, verify=True, notify=reported.append)
-        assert (report.verified, report.differing) == (5, 1)
-        assert "'cp-2' of thread 'a' differs" in reported[0]
 
 
 async def test_lost_answers_double_nothing(
@@ -105,7 +60,7 @@ async def test_large_states_are_copied_and_a_thread_with_one_beyond_a_packet_is_
 ) -> None:
     ((limit,),) = run_sql("SELECT @@GLOBAL.max_allowed_packet")
     state = AgentState(run_id="run")
-    for index in range(4):
+    for index in range(2):
         state = state.with_message(Message.user(f"{index}" * 3_000_000))
         await files.save(state, "t", f"cp-{index}")
     await files.save(state.with_message(Message.user("x" * (int(limit) + 1_000))), "t", "beyond")
@@ -116,8 +71,8 @@ async def test_large_states_are_copied_and_a_thread_with_one_beyond_a_packet_is_
         assert (report.copied, report.left_out, report.failed) == (0, 1, 0)
         assert "max_allowed_packet" in reported[0]
         await files.delete("t", "beyond")
-        assert (await copy_threads(files, target, verify=True)).verified == 5
-        assert (await copy_threads(files, target)).present == 5
+        assert (await copy_threads(files, target, verify=True)).verified == 3
+        assert (await copy_threads(files, target)).present == 3
 
 
 async def test_a_source_needs_no_more_than_select(config: MySQLConfig, make_config: MakeConfig, run_sql: Any) -> None:

@@ -28,17 +28,6 @@ def files(tmp_path: Path) -> FileCheckpointer:
     return FileCheckpointer(tmp_path / "threads")
 
 
-async def test_states_ids_and_order_come_along(files: FileCheckpointer, config: MySQLConfig) -> None:
-    await save_all(files, "support/42", conversation(5))
-    await save_all(files, "other", conversation(2))
-    async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, verify=True)
-        assert (report.threads, report.copied, report.verified, report.complete) == (2, 7, 7, True)
-        assert report.not_given == {"metadata", "the times of checkpoints"}  # it has no method for them
-        for thread in ("support/42", "other"):
-            assert await contents(target, thread) == await contents(files, thread)
-
-
 async def test_a_copy_is_stored_as_deltas_and_can_be_continued(files: FileCheckpointer, config: MySQLConfig) -> None:
     words = [Message.user(f"{number} " + "spoken word " * 40) for number in range(40)]
     states = [AgentState(run_id="r", messages=tuple(words[: number + 1])) for number in range(40)]
@@ -122,18 +111,6 @@ async def test_globs_and_named_threads(files: FileCheckpointer, config: MySQLCon
         report = await copy_threads(files, target, threads=["x", "nobody", "x"], notify=reported.append)
         assert (report.threads, report.copied, report.missing, report.complete) == (2, 1, 1, False)
         assert reported == ["Thread 'nobody' has no checkpoints in the source."]
-
-
-async def test_a_dry_run_writes_nothing_and_makes_nothing(
-    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any
-) -> None:
-    await save_all(files, "t", conversation(3))
-    config = make_config(table_prefix="none_")
-    async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, dry_run=True)
-        assert (report.copied, report.present) == (3, 0)
-        assert str(report).startswith("1 thread: 3 checkpoints to copy.")
-        assert run_sql(f"SHOW TABLES FROM {config.database} LIKE 'none%%'") == ()
 
 
 async def test_only_the_newest_are_copied_where_only_those_are_kept(

@@ -14,11 +14,8 @@ def test_the_tables_change_only_with_the_number_of_the_layout(name: str) -> None
     schemas = all_schemas()[name]
     number = schemas[0].layout_version
     assert recorded()[name].get(str(number)) == fingerprint(schemas), (
-        f"The CREATE TABLE statements of family {name!r} differ from those recorded for layout {number}. If a released "
-        "version has this layout: raise LAYOUT_VERSION in the family's dialect/*/tables.py, and declare the steps from "
-        "the layout before in the `upgrades` of its Schema. Then, or if the version in CHANGELOG.md is unreleased, run "
-        "`.venv/bin/python -m tests.layouts`, which records the tables. See 'Changing the "
-        "layout of the tables' in CONTRIBUTING.md."
+        f"The CREATE TABLE statements of family {name!r} differ from those of layout {number}, which is frozen. Raise "
+        "LAYOUT_VERSION: see 'Changing the layout of the tables' in CONTRIBUTING.md."
     )
 
 

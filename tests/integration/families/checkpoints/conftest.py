@@ -17,42 +17,24 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 
-from ....thoroughness import FULL
-from ...conftest import SIDES, Opening, side_name
+from ...conftest import Opening
 from ...connecting import connect
 from ...soundness import assert_all_sound
-
-#: Every driver and side.
-ALL_SIDES = (
-    ("mysql-connector", True),
-    ("aiomysql", True),
-    ("pymysql", True),
-    ("asyncmy", True),
-    ("mysql-connector", False),
-    ("pymysql", False),
-)
-
-#: One asynchronous driver, one blocking, and one in a worker thread. After login, the drivers of each kind share
-#: all code. A test of these three runs on one of them, chosen by `rotated`, and in full runs on every driver.
-EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
-
-
-__all__ = ["ALL_SIDES", "EACH_WAY", "SIDES", "Make", "RunSQL", "side_name"]
 
 Make: TypeAlias = Callable[..., Any]
 RunSQL: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
-def make_store(opening: Opening, side: tuple[str, bool]) -> Make:
+def make_store(opening: Opening, side: str) -> Make:
     """Return ``make_store(**options)``: another store on the test's schema, like that of another process."""
-    return partial(opening, side_name(side), (CheckpointStore, SyncCheckpointStore))
+    return partial(opening, side, (CheckpointStore, SyncCheckpointStore))
 
 
 @pytest.fixture
-def make_backend(opening: Opening, side: tuple[str, bool]) -> Make:
+def make_backend(opening: Opening, side: str) -> Make:
     """Return ``make_backend(**options)``: a backend on the test's schema."""
-    return partial(opening, side_name(side), (MySQLBackend, SyncMySQLBackend))
+    return partial(opening, side, (MySQLBackend, SyncMySQLBackend))
 
 
 @pytest.fixture

@@ -17,25 +17,11 @@ from locus.memory.backends.mysql import MySQLBackend as BuiltIn
 from locus_mysql import MySQLBackend, MySQLConfig, SyncMySQLBackend
 from locus_mysql.errors import ConfigError
 
-from .conftest import EACH_WAY, Make, RunSQL, side_name
+from ...conftest import EACH_WAY
+from .conftest import Make, RunSQL
 from .test_store import conversation
 
 pytestmark = pytest.mark.kept_tables("current")
-
-
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_there_is_one_current_state_for_each_id(backend: Any, make_backend: Make) -> None:
-    for turn in range(1, 15):
-        await backend.save("t", conversation(turn), metadata={"turn": turn})
-        assert await backend.load("t") == conversation(turn)
-    other = make_backend()
-    assert await other.load("t") == conversation(14)
-    assert (await other.get_metadata("t"))["metadata"] == {"turn": 14}
-    assert await other.exists("t")
-    assert await other.query_by_metadata("turn", 13) == []
-    assert await other.delete("t") is True
-    assert await backend.load("t") is None
-    assert await backend.delete("t") is False
 
 
 async def test_metadata_queries_bring_the_states_along(backend: Any) -> None:
@@ -145,7 +131,7 @@ async def test_overwriting_leaves_nothing_behind(backend: Any, sql: RunSQL) -> N
     assert size < 400
 
 
-@pytest.mark.parametrize("side", [side for side in EACH_WAY if side[1]], ids=side_name)
+@pytest.mark.parametrize("side", [side for side in EACH_WAY if side.endswith("-async")])
 async def test_locus_adapter_makes_a_checkpointer_of_it(make_backend: Make) -> None:
     adapter = StorageBackendAdapter(make_backend().store)
     assert all(dataclasses.asdict(adapter.capabilities).values())

@@ -16,7 +16,7 @@ from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.inspection.sources import ThreadFilter
 
 from ...rows_read import rows_read
-from .conftest import Make, RunSQL, side_name
+from .conftest import Make, RunSQL
 
 pytestmark = pytest.mark.kept_tables
 
@@ -87,7 +87,7 @@ SWITCHES = (
 
 
 @pytest.mark.parametrize("analyzed", [True, False])
-@pytest.mark.parametrize("side", [("pymysql", False)], ids=side_name)
+@pytest.mark.parametrize("side", ["pymysql-sync"])
 async def test_a_page_reads_as_much_whatever_the_optimizer_assumes(
     store: Any, raw: pymysql.Connection[Any], sql: RunSQL, many: Callable[..., None], *, analyzed: bool
 ) -> None:
@@ -109,7 +109,7 @@ async def test_a_page_reads_as_much_whatever_the_optimizer_assumes(
             cursor_after = page.cursor
 
 
-@pytest.mark.parametrize("side", [("pymysql", False)], ids=side_name)
+@pytest.mark.parametrize("side", ["pymysql-sync"])
 async def test_rows_read_and_estimates_do_not_depend_on_the_number_of_threads(
     store: Any,
     make_store: Make,

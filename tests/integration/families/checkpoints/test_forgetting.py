@@ -14,9 +14,8 @@ from locus.core.state import AgentState
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import SchemaMismatch
 
-from ....either_side import AnyStore
-from ...conftest import MakeConfig
-from .conftest import SIDES, Make, RunSQL
+from ...conftest import Opening
+from .conftest import Make, RunSQL
 
 SECRET = "a sentence that nobody else says"
 
@@ -52,17 +51,14 @@ async def test_a_deleted_state_is_not_kept_in_memory(store: Any, how: str) -> No
     assert not in_memory(held, SECRET)
 
 
-@pytest.mark.parametrize(("driver", "awaited"), SIDES)
-async def test_purged_messages_are_not_kept_in_memory(make_config: MakeConfig, driver: str, awaited: bool) -> None:
-    kind = MySQLCheckpointer if awaited else SyncMySQLCheckpointer
-    checkpointer: Any = AnyStore(kind(make_config(driver=driver), stamp_messages=True))
+async def test_purged_messages_are_not_kept_in_memory(opening: Opening, side: str) -> None:
+    checkpointer = opening(side, (MySQLCheckpointer, SyncMySQLCheckpointer), stamp_messages=True)
     held = checkpointer.store._operations
     old = Message(role="user", content=SECRET, metadata={"locus_at": "2001-01-01T00:00:00+00:00"})
     await checkpointer.save(AgentState(messages=(old, Message.user("now"))), "t")
     assert in_memory(held, SECRET)
     await checkpointer.purge_messages(timedelta(days=1), thread_id="t")
     assert not in_memory(held, SECRET)
-    await checkpointer.close()
 
 
 async def test_a_column_that_somebody_added_is_an_error_at_once(make_store: Make, sql: RunSQL) -> None:

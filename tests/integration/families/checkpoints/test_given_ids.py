@@ -1,4 +1,4 @@
-"""Saves under an id that the caller gives: it is taken to be new, and replaced if the server refuses it (ADR 0281)."""
+"""Saves under an id that the caller gives (ADR 0281), and saves that expect a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from locus_mysql import NO_CHECKPOINT, SyncCheckpointStore
-from locus_mysql.errors import Conflict
+from locus_mysql.errors import Conflict, InvalidInput
 
+from ...conftest import EACH_WAY
 from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S
-from .conftest import EACH_WAY, Make, side_name
+from .conftest import Make
 from .turns import held, state_of
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
@@ -44,7 +45,7 @@ async def at_once(store: Any, *saves: tuple[Any, ...]) -> list[Any]:
         return [one.exception(DEADLINE_S) or one.result() for one in begun]
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
 @pytest.mark.parametrize("knows", [True, False], ids=["loaded before", "unknown thread"])
 async def test_a_checkpoint_that_another_process_saved_moves_to_the_new_state(
@@ -66,31 +67,7 @@ async def test_a_checkpoint_that_another_process_saved_moves_to_the_new_state(
             assert await reader.query_by_metadata("kind", "old") == []
 
 
-@pytest.mark.parametrize("knows", [True, False], ids=["loaded before", "unknown thread"])
-async def test_conditions_hold_for_the_replacement_too(
-    make_store: Make, table_contents: Callable[[], Any], knows: bool
-) -> None:
-    store, other = make_store(), make_store()
-    await other.save("t", state_of("a"), "first")
-    await other.save("t", state_of("a", "b"), "second")
-    if knows:
-        await store.load("t")
-    before = table_contents()
-    for expected in (NO_CHECKPOINT, "first", "nothing of this name"):
-        with pytest.raises(Conflict) as raised:
-            await make_store().save("t", state_of("a", "c"), "first", expected=expected)
-        assert raised.value.newest == "second"
-        with pytest.raises(Conflict):
-            await store.save("t", state_of("a", "c"), "second", expected=expected)
-    assert table_contents() == before
-    assert await store.save("t", state_of("a", "b", "c"), "second", expected="second") == "second"
-    assert await other.load("t") == state_of("a", "b", "c")
-    async with held(store, "t", lease_s=3600):
-        await store.save("t", state_of("a", "d"), "first", expected="second")
-    assert await other.list_checkpoints("t") == ["first", "second"]
-
-
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 @pytest.mark.parametrize("pipeline", [True, False], ids=["grouped", "each alone"])
 async def test_refused_ids_undo_no_save_that_travels_with_them(make_store: Make, pipeline: bool) -> None:
     """Twelve saves share one connection: half of their ids exist in their threads, saved by another process."""
@@ -136,3 +113,64 @@ async def test_an_id_that_was_loaded_is_replaced_at_once(make_store: Make, proxy
     assert count.round_trips == 1
     assert await make_store().list_checkpoints("t") == ["latest"]
     assert await make_store().load("t") == state_of("a", "b")
+
+
+@pytest.mark.parametrize("named", [None, "mine", "first"], ids=["anew", "named", "replacing"])
+@pytest.mark.parametrize("knows", [True, False], ids=["knows", "does not know"])
+async def test_a_save_that_expects_another_checkpoint_saves_nothing_and_names_both(
+    make_store: Make, table_contents: Callable[[], Any], named: str | None, knows: bool
+) -> None:
+    store, other = make_store(), make_store()
+    await store.save("t", state_of("a"), "first")
+    await (store if knows else other).save("t", state_of("a", "b"), "second")
+    before = table_contents()
+    with pytest.raises(Conflict) as raised:
+        await store.save("t", state_of("a", "c"), named, expected="first")
+    assert (raised.value.thread_id, raised.value.expected, raised.value.newest) == ("t", "first", "second")
+    assert "'first'" in str(raised.value)
+    assert "'second'" in str(raised.value)
+    assert table_contents() == before
+    await store.save("t", state_of("a", "b", "c"), named, expected="second")
+
+
+async def test_a_save_that_expects_no_checkpoint_conflicts_with_any(make_store: Make) -> None:
+    store = make_store()
+    await store.save("t", state_of("a"), "first")
+    with pytest.raises(Conflict) as raised:
+        await store.save("t", state_of("b"), expected=NO_CHECKPOINT)
+    assert (raised.value.expected, raised.value.newest) == (None, "first")
+
+
+@pytest.mark.parametrize("gone", ["deleted", "expired", "never there"])
+async def test_a_save_that_expects_a_checkpoint_of_a_thread_that_is_gone_conflicts(
+    make_store: Make, expire: Callable[[str], None], gone: str
+) -> None:
+    store = make_store()
+    if gone != "never there":
+        await store.save("t", state_of("a"), "first")
+        if gone == "deleted":
+            await make_store().delete("t")
+        else:
+            expire("t")
+    with pytest.raises(Conflict) as raised:
+        await store.save("t", state_of("a", "b"), expected="first")
+    assert raised.value.newest is None
+    assert await store.exists("t") is False
+    await store.save("t", state_of("a", "b"), "again", expected=NO_CHECKPOINT)
+    assert await store.load("t") == state_of("a", "b")
+
+
+async def test_the_expected_checkpoint_must_be_an_id(store: Any) -> None:
+    for wrong in ("", 7, "x" * 129):
+        with pytest.raises(InvalidInput):
+            await store.save("t", state_of("a"), expected=wrong)
+
+
+async def test_a_save_that_expects_something_is_one_round_trip(make_store: Make, proxy: WireProxy) -> None:
+    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    newest = await store.save("t", state_of("a"))
+    async with held(store, "t", lease_s=3600):  # so long that it is not renewed during the test
+        for turn in range(3):
+            with proxy.counting() as count:
+                newest = await store.save("t", state_of("a", *"bcd"[: turn + 1]), expected=newest)
+            assert count.round_trips == 1

@@ -12,7 +12,8 @@ from locus_mysql.families.checkpoints import maintenance as cleaning
 from locus_mysql.records import ledger
 
 from ....thoroughness import FULL
-from .conftest import SIDES, Make, RunSQL, side_name
+from ...conftest import ONE_OF_EACH
+from .conftest import Make, RunSQL
 from .test_store import conversation
 
 pytestmark = pytest.mark.kept_tables("dicts")
@@ -34,12 +35,6 @@ class TestVacuum:
         assert await store.load("idle") is None
         assert len(await store.list_checkpoints("active")) == 5
 
-    async def test_a_thread_exactly_young_enough_stays(self, store: Any, age: Age) -> None:
-        await store.save("t", {"n": 1})
-        age(29.99, "t")
-        assert await store.vacuum(30) == 0
-        assert await store.exists("t")
-
     async def test_rows_that_nothing_needs_are_removed(self, store: Any, age: Age, sql: RunSQL) -> None:
         for turn in range(1, 17):
             await store.save("t", conversation(turn), str(turn))
@@ -60,14 +55,6 @@ class TestVacuum:
         texts = "CONCAT_WS(' ', search_text, pending_text)"
         assert sql(f"SELECT COUNT(*) FROM locus_store_checkpoints WHERE {texts} LIKE '%secret%'") == ((0,),)
 
-    async def test_other_tenants_are_not_touched(self, make_store: Make, age: Age) -> None:
-        mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
-        for one in (mine, theirs):
-            await one.save("t", {})
-        age(31, "t")
-        assert await mine.vacuum(30) == 1
-        assert await theirs.exists("t")
-
     async def test_many_threads_are_removed_page_by_page(self, store: Any, sql: RunSQL) -> None:
         for number in range(230):
             await store.save(f"t{number:03}", {"n": number})
@@ -85,10 +72,10 @@ class TestVacuum:
         assert await store.list_checkpoints("t100") == ["fresh"]
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("side", SIDES if FULL else SIDES[1:], ids=side_name)
-    async def test_a_thousand_deleted_ancestors_are_no_hindrance(self, store: Any, age: Age, sql: RunSQL) -> None:
+    @pytest.mark.parametrize("side", ONE_OF_EACH if FULL else ONE_OF_EACH[1:])
+    async def test_many_deleted_ancestors_are_no_hindrance(self, store: Any, age: Age, sql: RunSQL) -> None:
         await store.save("t", {"n": 0}, "first")
-        for turn in range(1_100):
+        for turn in range(1_100 if FULL else 300):
             await store.save("t", {"m": ["x"] * (turn % 7), "n": turn}, f"c{turn % 2}")
         age(31, "t", "first")
         assert await store.vacuum(30) == 1

@@ -10,7 +10,6 @@ import pytest
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints.queries import lookup_text
 from locus_mysql.families.checkpoints.statements.queries import FIND_BY_METADATA
-from locus_mysql.records import ledger
 from locus_mysql.runtime.matching import contains
 
 from .conftest import Make, RunSQL
@@ -252,16 +251,6 @@ class TestSearch:
         assert sql("SELECT pending_text FROM locus_store_checkpoints") == (("pear",),)
         assert await store.search("apple") == []
         assert [hit["checkpoint_id"] for hit in await store.search("pear")] == ["two"]
-
-    async def test_saves_index_text_now_and_then(
-        self, store: Any, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        for number in range(5):
-            await store.save("t", {"m": [f"apple {number}"]}, str(number))
-        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL") == ((5,),)
-        monkeypatch.setattr(ledger, "one_in", lambda every: True)
-        await store.save("t", {"m": ["apple 5"]}, "5")
-        assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE search_text IS NULL OR unindexed = 1") == ((0,),)
 
     async def test_a_copy_is_found_too(self, store: Any) -> None:
         await store.save("indexed", {"m": ["apple"]}, "c")

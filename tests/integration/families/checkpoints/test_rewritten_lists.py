@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from locus_mysql import Encryption, SyncCheckpointStore
-from locus_mysql.cli.main import main
+from locus_mysql import Encryption
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.delta import PAYLOAD
 from locus_mysql.runtime.sealing import Sealing
 
-from ...commands import dsn_of
-from ...conftest import MakeConfig
+from ...conftest import EACH_WAY
 from ...proxy import WireProxy
-from .conftest import EACH_WAY, Make, RunSQL, side_name
+from .conftest import Make, RunSQL
 
 pytestmark = pytest.mark.kept_tables("dicts")
 
@@ -63,7 +60,7 @@ def copying_rows(sql: RunSQL) -> int:
 
 
 @HISTORIES
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_every_state_is_loaded_by_the_saving_process_and_by_another_one(
     make_store: Make, sql: RunSQL, state: State
 ) -> None:
@@ -79,7 +76,7 @@ async def test_every_state_is_loaded_by_the_saving_process_and_by_another_one(
 
 
 @HISTORIES
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 class TestOneOfEach:
     async def test_states_outlive_those_that_they_copy_from(
         self, make_store: Make, sql: RunSQL, age: Callable[..., None], state: State
@@ -108,22 +105,6 @@ class TestOneOfEach:
         for turn in range(TURNS):
             assert await make_store(encryption=keys).load("t", str(turn)) == state(turn)
         await store.delete("t")  # the check of the tables reads no encrypted rows
-
-
-@HISTORIES
-def test_exported_and_imported_states_are_identical(
-    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sql: RunSQL, state: State
-) -> None:
-    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(make_config()))
-    with SyncCheckpointStore(make_config()) as store:
-        for turn in range(TURNS):
-            store.save("t", state(turn), str(turn))
-    assert main(["export", str(tmp_path / "threads.jsonl"), "--family", "dicts"]) == 0
-    before = copying_rows(sql)
-    assert main(["import", str(tmp_path / "threads.jsonl"), "--tenant", "acme"]) == 0
-    assert copying_rows(sql) > before
-    with SyncCheckpointStore(make_config(tenant="acme")) as store:
-        assert [store.load("t", str(turn)) for turn in range(TURNS)] == [*map(state, range(TURNS))]
 
 
 async def test_search_finds_words_of_the_states_that_have_them(make_store: Make) -> None:

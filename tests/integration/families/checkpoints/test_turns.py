@@ -1,28 +1,29 @@
-"""Turns: one writer of a thread at a time."""
+"""Turns: one writer of a thread at a time, also of several processes, frozen ones and forks."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
+import os
+import signal
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from typing import Any
 
 import anyio
 import pytest
 
-from locus_mysql import NO_CHECKPOINT, CheckpointStore, SyncCheckpointStore
+from locus_mysql import NO_CHECKPOINT, CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
 
 from ....thoroughness import FULL
 from ...conftest import MakeConfig
+from ...drivers.sides import wait_until
 from ...proxy import WireProxy
-from ...test_concurrent_writers import DEADLINE_S
+from ...test_concurrent_writers import DEADLINE_S, PROCESSES
 from .conftest import Make, RunSQL
 from .turns import SHORT_S, held, state_of
-
-END_LEASES = "UPDATE locus_store_ledger SET recorded_at = UTC_TIMESTAMP(6) WHERE recorded_at > UTC_TIMESTAMP(6)"
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
@@ -55,28 +56,6 @@ async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> N
         await one.save("t", state_of("a"))
     async with held(other, "t", wait_s=0):
         pass
-
-
-@pytest.mark.parametrize("call", [("save", "t", state_of("a", "b")), ("delete", "t"), ("delete", "t", "first")])
-async def test_nothing_is_written_under_a_turn_that_was_not_renewed(
-    make_store: Make, sql: RunSQL, call: tuple[Any, ...]
-) -> None:
-    one, other = make_store(), make_store()
-    await one.save("t", state_of("a"), "first")
-    async with held(one, "t") as turn:
-        sql(END_LEASES)
-        with pytest.raises(TurnLost):
-            await getattr(one, call[0])(*call[1:])
-        assert turn.lost
-        assert await other.load("t") == state_of("a")
-        async with held(other, "t", wait_s=0):
-            with pytest.raises(TurnLost):
-                await one.save("t", state_of("a", "b"))
-            with pytest.raises(TurnLost):
-                await one.delete("t")
-            await other.save("t", state_of("a", "c"))
-    assert await one.load("t") == state_of("a", "c")
-    await one.save("t", state_of("a", "c", "d"))
 
 
 @pytest.mark.parametrize("how", ["delete", "forget_tenant", "vacuum", "expire and vacuum"])
@@ -162,15 +141,6 @@ async def test_a_turn_is_renewed_while_it_is_held(make_store: Make, sql: RunSQL)
         await one.save("t", state_of("a"))
 
 
-async def test_leaving_a_block_by_an_error_gives_the_turn_back(make_store: Make) -> None:
-    one, other = make_store(), make_store()
-    with pytest.raises(LookupError):
-        async with held(one, "t"):
-            raise LookupError
-    async with held(other, "t", wait_s=0):
-        pass
-
-
 async def test_closing_a_store_within_a_turn_ends_neither(make_store: Make) -> None:
     one, other = make_store(), make_store()
     async with held(one, "t"):
@@ -190,44 +160,6 @@ async def test_times_of_a_turn_are_checked(store: Any, numbers: dict[str, Any]) 
 
 
 # Nine concurrent turns
-
-
-async def test_of_nine_turns_at_once_each_builds_on_the_one_before(make_config: MakeConfig) -> None:
-    stores = [CheckpointStore(make_config(driver="mysql-connector")) for _ in range(3)]
-
-    async def turn(number: int) -> None:
-        store = stores[number % 3]
-        async with store.turn("t", wait_s=DEADLINE_S):
-            state = await store.load("t") or {"turns": []}
-            await asyncio.sleep(0)
-            await store.save("t", {"turns": [*state["turns"], number]})
-
-    await asyncio.gather(*map(turn, range(9)))
-    state = await stores[0].load("t")
-    assert state is not None
-    assert sorted(state["turns"]) == list(range(9))
-    for store in stores:
-        await store.close()
-
-
-def test_of_nine_turns_of_threads_at_once_each_builds_on_the_one_before(make_config: MakeConfig) -> None:
-    with ExitStack() as stack:
-        stores = [stack.enter_context(SyncCheckpointStore(make_config(driver="pymysql"))) for _ in range(3)]
-
-        def turn(number: int) -> None:
-            store = stores[number % 3]
-            with store.turn("t", wait_s=DEADLINE_S):
-                state = store.load("t") or {"turns": []}
-                store.save("t", {"turns": [*state["turns"], number]})
-
-        threads = [threading.Thread(target=turn, args=(number,)) for number in range(9)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(DEADLINE_S)
-        state = stores[0].load("t")
-        assert state is not None
-        assert sorted(state["turns"]) == list(range(9))
 
 
 # Tasks
@@ -254,26 +186,6 @@ async def test_a_task_begun_in_a_turn_belongs_to_it_and_not_to_the_next(make_con
         assert await store.load("t") == state_of("in time")
 
 
-async def test_a_task_cancelled_at_any_moment_leaves_the_turn_free(make_config: MakeConfig) -> None:
-    config = make_config(driver="mysql-connector")
-    async with CheckpointStore(config) as one, CheckpointStore(config) as other:
-        await other.exists("t")
-        await one.exists("t")
-
-        async def take() -> None:
-            async with one.turn("t"):
-                await one.save("t", state_of("a"))
-
-        for steps in range(40):
-            task = asyncio.create_task(take())
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            async with other.turn("t", wait_s=0):
-                pass
-
-
 async def test_a_turn_of_a_cancelled_anyio_scope_is_given_back(make_config: MakeConfig) -> None:
     """Such a scope, as Starlette's when a client leaves, cancels again at each step of the event loop."""
     config = make_config(driver="mysql-connector")
@@ -294,22 +206,6 @@ async def test_a_turn_of_a_cancelled_anyio_scope_is_given_back(make_config: Make
                 pass
 
 
-async def test_a_turn_keeps_others_out_until_it_ends(make_store: Make) -> None:
-    one, other = make_store(), make_store()
-    async with held(one, "t"):
-        await one.save("t", state_of("a"))
-        with pytest.raises(ThreadBusy) as raised:
-            async with held(other, "t", wait_s=0):
-                raise AssertionError
-        assert (raised.value.thread_id, raised.value.wait_s) == ("t", 0)
-        async with held(other, "another thread", wait_s=0):
-            pass
-        await one.save("t", state_of("a", "b"))
-    async with held(other, "t", wait_s=0):
-        await other.save("t", state_of("a", "b", "c"))
-    assert await one.load("t") == state_of("a", "b", "c")
-
-
 @pytest.mark.slow
 async def test_a_caller_waiting_for_a_turn_polls_the_server_rarely(make_config: MakeConfig, proxy: WireProxy) -> None:
     """Nine waiters in one process poll as often as one: a few times at first, then about once a second."""
@@ -327,3 +223,76 @@ async def test_a_caller_waiting_for_a_turn_polls_the_server_rarely(make_config: 
             with proxy.counting() as count:
                 await asyncio.gather(*(wait() for _ in range(9)))
         assert 0 < count.round_trips < 20
+
+
+@contextmanager
+def another_process(work: Callable[..., None], *args: Any) -> Any:
+    """Yield the connection to a child process, which is killed at the end."""
+    here, there = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=work, args=(there, *args))
+    process.start()
+    there.close()
+    try:
+        yield process, here
+    finally:
+        process.kill()
+        process.join(DEADLINE_S)
+
+
+def receive(line: Connection) -> Any:
+    assert line.poll(DEADLINE_S), "the other process sent nothing"
+    return line.recv()
+
+
+def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
+    """Take a turn and save; on each request, save again and send the outcome."""
+    with SyncCheckpointStore(config) as store, store.turn("t", lease_s=lease_s):
+        store.save("t", state_of("a"))
+        line.send("has it")
+        line.recv()
+        try:
+            store.save("t", state_of("a", "late"))
+        except TurnLost:
+            line.send("lost it")
+        else:
+            line.send("saved")
+
+
+@pytest.mark.slow
+def test_a_frozen_holder_whose_turn_nobody_took_saves_nothing_either(make_config: MakeConfig, sql: RunSQL) -> None:
+    config = make_config(driver="pymysql")
+    with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, SHORT_S) as (process, line):
+        assert receive(line) == "has it"
+        os.kill(process.pid, signal.SIGSTOP)
+        wait_until(lambda: sql("SELECT MAX(recorded_at) < UTC_TIMESTAMP(6) FROM locus_store_ledger") == ((1,),))
+        os.kill(process.pid, signal.SIGCONT)
+        line.send("save")
+        assert receive(line) == "lost it"
+        assert store.load("t") == state_of("a")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_does_not_have_the_turn_of_its_parent(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    with SyncCheckpointStore(config) as store, SyncCheckpointStore(config) as other:
+        with store.turn("t"):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    try:
+                        store.save("t", state_of("child"))
+                    except TurnLost:
+                        code = 2
+                    with store.turn("t", wait_s=0):
+                        code = 3
+                except ThreadBusy:
+                    code = 0 if code == 2 else 4
+                finally:
+                    os._exit(code)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+            with pytest.raises(ThreadBusy), other.turn("t", wait_s=0):
+                raise AssertionError
+            store.save("t", state_of("parent"))
+        assert store.load("t") == state_of("parent")

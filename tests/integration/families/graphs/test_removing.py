@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.errors import ThreadExists
+from locus_mysql.errors import CorruptCheckpoint, ThreadExists
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from ...proxy import WireProxy
@@ -144,3 +144,16 @@ async def test_saves_and_prunes_at_once_leave_every_checkpoint_whole(open_saver:
         assert found[0]["checkpoint_id"] == "c24"
         for one in found:
             assert one["checkpoint"] == state_of(int(one["checkpoint_id"][1:]))
+
+
+async def test_a_damaged_row_stays_one_when_its_thread_is_copied(
+    open_saver: OpenSaver, run_sql: Callable[..., Any], database: str
+) -> None:
+    saver = open_saver(cache_bytes=0)
+    await put_turns(saver, 3)
+    for payload in (b"", b"\x01", b"\x01abcdefgh"):
+        run_sql(f"UPDATE {database}.locus_graph_checkpoints SET payload = %s WHERE thread_id = 'thread'", payload)
+        await saver.delete_thread("copy")
+        assert await saver.copy_thread("thread", "copy")
+        with pytest.raises(CorruptCheckpoint, match="'c3' of thread 'copy'"):
+            await saver.get(thread_id="copy")

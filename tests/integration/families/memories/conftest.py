@@ -11,17 +11,15 @@ import pytest
 from locus_mysql import MemoryStore, SyncMemoryStore
 
 from ...conftest import Opening
-from ..checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ..checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 Make: TypeAlias = Callable[..., Any]
 
-__all__ = ["EACH_WAY", "SIDES", "Make", "side_name"]
-
 
 @pytest.fixture
-def make_memories(opening: Opening, side: tuple[str, bool]) -> Make:
+def make_memories(opening: Opening, side: str) -> Make:
     """Return ``make_memories(dims=…, tenant=…)``: another store on the test's schema, like that of another process."""
-    return partial(opening, side_name(side), (MemoryStore, SyncMemoryStore))
+    return partial(opening, side, (MemoryStore, SyncMemoryStore))
 
 
 @pytest.fixture

@@ -11,14 +11,15 @@ import pytest
 from locus_mysql.errors import InvalidInput, VersionConflict
 from locus_mysql.families.memories.puts import Put
 
-from .conftest import EACH_WAY, Make, side_name
+from ...conftest import EACH_WAY
+from .conftest import Make
 
 pytestmark = pytest.mark.kept_tables("memories")
 
 ADA = ("users", "ada")
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_items_that_were_put_are_read_back(memories: Any) -> None:
     value = {"z": 1, "a": [1.5, None, True, "ü\0'\\\"% %s {x} \U0001d518"], "big": 2**64 + 1, "": {"n": -0.0}}
     assert await memories.put(ADA, "k'%s\\", value, metadata={"m": [1]}) == 1

@@ -16,13 +16,13 @@ from locus_mysql.memory import Put
 
 from ....either_side import AnyStore
 from ...commands import dsn_of
-from ...conftest import MakeConfig
-from .conftest import EACH_WAY, Make, side_name
+from ...conftest import EACH_WAY, MakeConfig
+from .conftest import Make
 
 HERE = ("notes", "ada")
 KEYS = {"keys": {"k": b"k" * 32}, "active": "k"}
 
-both_sides = pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+both_sides = pytest.mark.parametrize("side", EACH_WAY)
 
 
 class Model:

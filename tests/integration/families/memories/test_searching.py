@@ -13,7 +13,8 @@ from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.memories.puts import Put
 from locus_mysql.families.memories.vectors import coding, matrix
 
-from .conftest import EACH_WAY, Make, side_name
+from ...conftest import EACH_WAY
+from .conftest import Make
 
 HERE = ("docs", "here")
 
@@ -188,7 +189,7 @@ async def test_metadata_is_filtered_by_itself(memories: Any) -> None:
     assert await memories.search(filter={"n": 2}, metadata_filter={"n": 2}) == []
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_words_are_found_at_once_and_scored_by_their_weight(memories: Any, make_memories: Make) -> None:
     await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
     await memories.put(HERE, "one", {"a": "green apples"})
@@ -233,7 +234,7 @@ async def test_pages_of_a_search_by_word_and_meaning_meet(make_memories: Make) -
     assert [hit.score for hit in whole] == sorted([hit.score for hit in whole], reverse=True)
 
 
-async def test_texts_are_embedded_once(make_memories: Make, side: tuple[str, bool]) -> None:
+async def test_texts_are_embedded_once(make_memories: Make, side: str) -> None:
     asked: list[list[str]] = []
 
     def embed(texts: list[str]) -> list[list[float]]:

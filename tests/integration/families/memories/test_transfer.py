@@ -10,7 +10,6 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.cli.main import main
-from locus_mysql.records.moving import Moving
 
 from ...commands import dsn_of
 from ...conftest import MakeConfig
@@ -92,31 +91,6 @@ def test_imported_items_are_found_and_can_be_written_again(config: MySQLConfig, 
         assert item.version == 2
         assert store.put(("foo",), "Key", "x", index=False, if_version=2) == 3
         assert store.get_item(("foo",), "key ", refresh=True) is not None
-
-
-def test_a_write_between_looking_and_writing_is_not_lost(
-    config: MySQLConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with SyncMemoryStore(config) as store:
-        store.put(("u",), "k", "from the file")
-        store.put(("u",), "l", "from the file")
-        file = tmp_path / "memories.jsonl"
-        assert main(["export", str(file), "--family", "memories"]) == 0
-        store.clear_namespace(("u",))
-        looked = Moving.at
-        wrote: list[int] = []
-
-        def reading_then_writing(self: Moving, *arguments: Any) -> Any:
-            found = yield from looked(self, *arguments)
-            if not wrote:
-                wrote.append(store.put(("u",), "k", "meanwhile"))
-            return found
-
-        monkeypatch.setattr(Moving, "at", reading_then_writing)
-        assert main(["import", str(file)]) == 1
-        assert wrote == [1]
-        assert "Imported 1 row, 1 different in the target" in capsys.readouterr().out
-        assert (store.get(("u",), "k"), store.get(("u",), "l")) == ("meanwhile", "from the file")
 
 
 def test_items_that_need_more_than_a_packet_together_are_written_apart(

@@ -16,28 +16,22 @@ from locus_mysql.families.working.storages.redis import RedisStorage
 from locus_mysql.working import SyncWorkingMemory, WorkingMemory
 
 from ....either_side import AnyStore as AnyMemory
-from ...conftest import MakeConfig
+from ...conftest import MakeConfig, parts
 from ...proxy import WireProxy
-from ..checkpoints.conftest import SIDES, side_name
 from .servers import OwnServer, make_cluster
 
 Open: TypeAlias = Callable[..., Any]
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    """Override with ``parametrize("side", ALL_SIDES, ids=side_name)`` for every driver."""
-    return request.param
-
-
 @pytest.fixture
-async def open_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Open]:
+async def open_memory(make_config: MakeConfig, side: str) -> AsyncIterator[Open]:
     """Yield ``open_memory("session", tenant=…)``: a working memory on the test's schema, like another process's."""
     storages: list[MySQLStorage] = []
+    driver, awaited = parts(side)
 
     def open_one(session_id: str = "session", *, config: Any = None, **options: Any) -> AnyMemory:
-        storages.append(MySQLStorage(config or make_config(driver=side[0])))
-        return AnyMemory((WorkingMemory if side[1] else SyncWorkingMemory)(session_id, storages[-1], **options))
+        storages.append(MySQLStorage(config or make_config(driver=driver)))
+        return AnyMemory((WorkingMemory if awaited else SyncWorkingMemory)(session_id, storages[-1], **options))
 
     yield open_one
     for storage in storages:
@@ -45,9 +39,9 @@ async def open_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncI
 
 
 @pytest.fixture
-def far(open_memory: Open, make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AnyMemory:
+def far(open_memory: Open, make_config: MakeConfig, proxy: WireProxy, side: str) -> AnyMemory:
     """Yield a working memory whose server is behind the proxy."""
-    config: MySQLConfig = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    config: MySQLConfig = make_config(driver=parts(side)[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     return open_memory("far", config=config, session_ttl_s=3600)
 
 

@@ -21,11 +21,8 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.testing import run_session_store_conformance
 
-from locus_mysql import MySQLConfig
-from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 
-from ...conftest import MakeConfig
 from ..conftest import Opened
 
 pytestmark = pytest.mark.kept_tables("transcripts")
@@ -123,18 +120,6 @@ async def test_the_sdks_functions_work_on_the_store(make_store: Make) -> None:
     await delete_session_via_store(store, session, directory=directory)
     assert [one.session_id for one in await list_sessions_from_store(store, directory=directory)] == [fork.session_id]
     assert await store.load(agent) is None
-
-
-@pytest.mark.parametrize("driver", ["mysql-connector"])
-async def test_the_inspector_shows_a_session(make_store: Make, make_config: MakeConfig) -> None:
-    await make_store().append(KEY, [said("user", "Where is the office?"), said("assistant", "At the canal.")])
-    config: MySQLConfig = make_config()
-    async with Inspector(config) as inspector:
-        (row,) = (await inspector.threads("transcripts")).items
-        assert row.thread_id == "claude-agent-sdk/project/session"
-        view = await inspector.state("transcripts", row.thread_id)
-    assert view is not None
-    assert [one.text for one in view.messages] == ["Where is the office?", "At the canal."]
 
 
 async def test_a_subpath_of_none_is_the_main_transcript(make_store: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 from typing import Annotated, Any, TypedDict
 
@@ -9,6 +10,10 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
+
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+
+CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 
 
 class Chat(TypedDict, total=False):
@@ -117,3 +122,24 @@ def steps(count: int, fail_at: dict[str, int]) -> StateGraph[Any, Any, Any, Any]
 
 
 __all__ = ["Chat", "Command", "Steps", "Sum", "asking", "chat", "fan_out", "nested", "steps"]
+
+
+class Running:
+    """A compiled graph, called synchronously or asynchronously, depending on its saver."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self._awaited = isinstance(graph.checkpointer, AsyncMySQLSaver)
+
+    async def __call__(self, given: Any, config: Any = CONFIG, **options: Any) -> Any:
+        if self._awaited:
+            return await self.graph.ainvoke(given, config, **options)
+        return await asyncio.to_thread(self.graph.invoke, given, config, **options)
+
+    async def state(self, config: Any = CONFIG) -> Any:
+        return await self.graph.aget_state(config) if self._awaited else self.graph.get_state(config)
+
+    async def history(self, config: Any = CONFIG) -> list[Any]:
+        if self._awaited:
+            return [state async for state in self.graph.aget_state_history(config)]
+        return list(self.graph.get_state_history(config))

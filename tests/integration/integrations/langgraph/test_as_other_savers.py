@@ -280,12 +280,6 @@ async def test_a_synchronous_call_in_the_running_loop_raises_what_others_raise(m
             store.get(("a",), "b")
 
 
-async def test_a_store_made_in_an_event_loop_serves_other_threads_at_once(make_config: MakeConfig) -> None:
-    async with AsyncMySQLStore(make_config()) as store:
-        await asyncio.to_thread(store.put, ("a",), "k", {"n": 1})
-        assert (await asyncio.to_thread(store.get, ("a",), "k")).value == {"n": 1}  # type: ignore[union-attr]
-
-
 class State(TypedDict):
     log: Annotated[list[str], operator.add]
 
@@ -339,51 +333,12 @@ async def test_calls_of_subgraphs_go_with_the_checkpoint_that_called_them(
     assert states[0] == states[1]
 
 
-@each_way
-async def test_a_call_that_waits_for_an_answer_stays(open_saver: OpenSaver, side: str) -> None:
-    saver = open_saver(side)
-    graph = calling(saver, asks=True)
-    pruned, twin = (config_of(thread_id=name) for name in ("pruned", "twin"))
-    for turn in range(2):
-        for config in (pruned, twin):
-            await invoke(graph, side, {"log": ["in"]}, config)
-            if not turn:
-                await invoke(graph, side, Command(resume="yes"), config)
-    await saver.aprune(["pruned"])
-    assert len(await namespaces(saver, "pruned")) == 3
-    states = [await invoke(graph, side, Command(resume="no"), config) for config in (pruned, twin)]
-    assert states[0] == states[1]
-
-
 def extended(log: list[str], writes: Any) -> list[str]:
     return [*log, *(line for write in writes for line in write)]
 
 
 class Deltas(TypedDict):
     log: Annotated[list[str], DeltaChannel(extended, snapshot_frequency=3)]
-
-
-@each_way
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-async def test_a_pruned_graph_with_a_delta_channel_goes_on_like_its_twin(
-    open_saver: OpenSaver, side: str, durability: str
-) -> None:
-    builder = StateGraph(Deltas)
-    builder.add_node("count", lambda state: {"log": [f"after {len(state['log'])}"]})
-    builder.add_edge(START, "count")
-    graph = builder.compile(checkpointer=(saver := open_saver(side)))
-    pruned, twin = (config_of(thread_id=name) for name in ("pruned", "twin"))
-    for turn in range(3):
-        for config in (pruned, twin):
-            await invoke(graph, side, {"log": [f"turn {turn}"]}, config, durability=durability)
-        (head, *_) = await ids(saver, pruned)
-        before = (await graph.aget_state(twin)).values
-        await saver.aprune(["pruned"])
-        assert await ids(saver, pruned) == [head]
-        assert (await graph.aget_state(pruned)).values == before
-    states = [await invoke(graph, side, {"log": ["last"]}, config, durability=durability) for config in (pruned, twin)]
-    assert states[0] == states[1]
-    assert len(states[0]["log"]) == 8
 
 
 @each_way

@@ -25,7 +25,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
-from .graphs import chat
+from .graphs import Running, chat
 
 pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("graphs")]
 
@@ -125,14 +125,10 @@ async def test_encrypted_values_are_nowhere_in_the_clear(
     open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
 ) -> None:
     saver = open_saver(side, serde=EncryptedSerializer(Reversal()), compression="none")
-    graph = chat().compile(checkpointer=saver)
+    graph = Running(chat().compile(checkpointer=saver))
     secret = "a secret that nobody reads " * 30
     for _ in range(3):
-        given = {"messages": [HumanMessage(secret)], "notes": {"secret": "small secret"}}
-        if side.endswith("async"):
-            await graph.ainvoke(given, CONFIG)
-        else:
-            graph.invoke(given, CONFIG)
+        await graph({"messages": [HumanMessage(secret)], "notes": {"secret": "small secret"}})
     other = open_saver(side, serde=EncryptedSerializer(Reversal()))
     found = (await other.aget_tuple(CONFIG)).checkpoint["channel_values"]
     assert [message.content for message in found["messages"]][::2] == [secret] * 3
@@ -199,18 +195,8 @@ def logging() -> Any:
     return builder
 
 
-async def call(saver: Any, given: Any, config: Any = CONFIG, **options: Any) -> Any:
-    graph = logging().compile(checkpointer=saver)
-    if isinstance(saver, AsyncMySQLSaver):
-        return await graph.ainvoke(given, config, **options)
-    return await asyncio.to_thread(graph.invoke, given, config, **options)
-
-
-async def states(saver: Any) -> list[Any]:
-    graph = logging().compile(checkpointer=saver)
-    if isinstance(saver, AsyncMySQLSaver):
-        return [state async for state in graph.aget_state_history(CONFIG)]
-    return list(graph.get_state_history(CONFIG))
+def running(saver: Any) -> Running:
+    return Running(logging().compile(checkpointer=saver))
 
 
 @one_of_each
@@ -220,10 +206,10 @@ async def test_channels_stored_as_their_writes_are_rebuilt_at_every_checkpoint(
 ) -> None:
     for turn in range(20):
         saver = open_saver(side)
-        found = await call(saver, {"lines": [f"in {turn}"], "whole": [f"in {turn}"]}, durability=durability)
+        found = await running(saver)({"lines": [f"in {turn}"], "whole": [f"in {turn}"]}, durability=durability)
         assert found["lines"] == found["whole"]
         assert len(found["lines"]) == 2 * (turn + 1)
-    history = await states(open_saver(side))
+    history = await running(open_saver(side)).history(CONFIG)
     for state in history:
         assert state.values.get("lines", []) == state.values.get("whole", [])
     assert len(history) >= 20
@@ -233,7 +219,7 @@ async def test_channels_stored_as_their_writes_are_rebuilt_at_every_checkpoint(
 async def test_the_history_of_a_channel_is_that_of_langgraphs_own_walk(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     for turn in range(12):
-        await call(saver, {"lines": [f"in {turn}"], "whole": [f"in {turn}"]})
+        await running(saver)({"lines": [f"in {turn}"], "whole": [f"in {turn}"]})
     channels = ["lines", "whole", "absent"]
     for found in await listed(saver):
         ours = await saver.aget_delta_channel_history(config=found.config, channels=channels)
@@ -251,15 +237,17 @@ async def test_deleting_a_run_never_breaks_what_later_runs_need_of_it(open_saver
     saver = open_saver(side)
     for turn in range(9):
         config: Any = {**CONFIG, "metadata": {"run_id": f"run {turn}"}}
-        found = await call(saver, {"lines": [f"in {turn}"], "whole": [f"in {turn}"]}, config)
+        found = await running(saver)({"lines": [f"in {turn}"], "whole": [f"in {turn}"]}, config)
     await saver.adelete_for_runs(["run 6", "run 7"])
     runs = {one.metadata.get("run_id") for one in await listed(saver)}
     assert {"run 6", "run 7"}.isdisjoint(runs)
-    (state, *_) = await states(open_saver(side))
+    (state, *_) = await running(open_saver(side)).history(CONFIG)
     assert state.values["lines"] == found["lines"] == found["whole"]
     await saver.acopy_thread("thread", "copy")
     await saver.adelete_thread("thread")
-    copied = await call(open_saver(side), {"lines": ["on"], "whole": ["on"]}, {"configurable": {"thread_id": "copy"}})
+    copied = await running(open_saver(side))(
+        {"lines": ["on"], "whole": ["on"]}, {"configurable": {"thread_id": "copy"}}
+    )
     assert copied["lines"] == copied["whole"]
     assert copied["lines"][:-2] == found["lines"]
 

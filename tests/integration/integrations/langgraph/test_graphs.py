@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from langgraph.types import Command
 
 from ...conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver
-from .graphs import asking, chat, steps
+from .graphs import Running, asking, chat, steps
 
 pytestmark = pytest.mark.kept_tables("graphs")
 
@@ -21,45 +20,12 @@ each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 durabilities = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
-CONFIG: Any = {"configurable": {"thread_id": "thread"}}
-
-
-class Running:
-    """A compiled graph, called synchronously or asynchronously, depending on its saver."""
-
-    def __init__(self, graph: Any, side: str) -> None:
-        self.graph = graph
-        self._awaited = side.endswith("async")
-
-    async def __call__(self, given: Any, config: Any = CONFIG, **options: Any) -> Any:
-        if self._awaited:
-            return await self.graph.ainvoke(given, config, **options)
-        return await asyncio.to_thread(self.graph.invoke, given, config, **options)
-
-    async def state(self, config: Any = CONFIG, **options: Any) -> Any:
-        if self._awaited:
-            return await self.graph.aget_state(config, **options)
-        return self.graph.get_state(config, **options)
-
-    async def history(self, config: Any = CONFIG, **options: Any) -> list[Any]:
-        if self._awaited:
-            return [state async for state in self.graph.aget_state_history(config, **options)]
-        return list(self.graph.get_state_history(config, **options))
-
-    async def update(self, values: Any, config: Any = CONFIG, **options: Any) -> Any:
-        if self._awaited:
-            return await self.graph.aupdate_state(config, values, **options)
-        return self.graph.update_state(config, values, **options)
-
 
 @pytest.fixture
 def running(open_saver: OpenSaver) -> Callable[..., Running]:
     """Return ``running(builder, side)``: a graph on a new saver, like that of another process."""
 
-    def compile_one(builder: Any, side: str, **options: Any) -> Running:
-        return Running(builder.compile(checkpointer=open_saver(side), **options), side)
-
-    return compile_one
+    return lambda builder, side: Running(builder.compile(checkpointer=open_saver(side)))
 
 
 def texts(state: Any) -> list[str]:
@@ -132,7 +98,7 @@ async def test_an_agent_of_langchain_keeps_its_memory(open_saver: OpenSaver, sid
 
     def agent(*answers: AIMessage) -> Running:
         model = ToolModel(messages=iter(answers))
-        return Running(create_agent(model, tools=[weather], checkpointer=open_saver(side)), side)
+        return Running(create_agent(model, tools=[weather], checkpointer=open_saver(side)))
 
     call = AIMessage("", tool_calls=[ToolCall(name="weather", args={"city": "Bern"}, id="1")])
     found = await agent(call, AIMessage("It is sunny."))({"messages": [HumanMessage("Weather in Bern?")]})

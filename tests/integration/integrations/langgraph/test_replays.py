@@ -6,7 +6,6 @@ they always arrive first.
 
 from __future__ import annotations
 
-import asyncio
 import operator
 import threading
 from collections import Counter
@@ -21,6 +20,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
 from ....waiting import DEADLINE_S, until
 from ...conftest import EACH_WAY, MakeConfig
+from .graphs import Running
 
 pytestmark = pytest.mark.kept_tables("graphs")
 
@@ -28,8 +28,6 @@ each_way = pytest.mark.parametrize("side", EACH_WAY)
 
 #: Checkpoints that a subgraph of one node stores in a turn: its input, before the node, after it.
 CHECKPOINTS = 3
-
-CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 
 
 class Arrivals:
@@ -124,26 +122,9 @@ def with_subgraphs(names: list[str], seen: dict[str, list[list[str]]]) -> StateG
     return builder
 
 
-class Turns:
-    """Runs a graph synchronously or asynchronously, depending on its saver."""
-
-    def __init__(self, saver: Any, builder: Any) -> None:
-        self._graph = builder.compile(checkpointer=saver)
-        self._awaited = isinstance(saver, AsyncMySQLSaver)
-
-    async def run(self, given: Any, config: Any = CONFIG) -> None:
-        if self._awaited:
-            await self._graph.ainvoke(given, config)
-        else:
-            await asyncio.to_thread(self._graph.invoke, given, config)
-
-    async def before(self, *nodes: str) -> list[Any]:
-        """Return the configs of the states whose next nodes are these, newest first."""
-        if self._awaited:
-            history = [state async for state in self._graph.aget_state_history(CONFIG)]
-        else:
-            history = list(self._graph.get_state_history(CONFIG))
-        return [state.config for state in history if set(state.next) == set(nodes)]
+async def before(running: Running, *nodes: str) -> list[Any]:
+    """Return the configs of the states whose next nodes are these, newest first."""
+    return [state.config for state in await running.history() if set(state.next) == set(nodes)]
 
 
 async def with_saver(
@@ -166,16 +147,16 @@ async def test_a_replay_from_before_a_subgraphs_first_call_starts_the_subgraph_a
 ) -> None:
     async def replay(saver: Any) -> None:
         seen: dict[str, list[list[str]]] = {"a": []}
-        turns = Turns(saver, with_subgraphs(["a"], seen))
+        run = Running(with_subgraphs(["a"], seen).compile(checkpointer=saver))
         for input_step in (-1, 3):
             saver.arrivals.hold(input_step + 2)  # the checkpoint from which the subgraph is called
-            await turns.run({"results": []})
+            await run({"results": []})
         assert seen["a"] == [[], ["a"]]
-        second, first = await turns.before("a")
+        second, first = await before(run, "a")
         for config, state in ((first, []), (second, ["a"])):
             saver.arrivals.hold()
             seen["a"].clear()
-            await turns.run(None, config)
+            await run(None, config)
             assert seen["a"] == [state]
 
     await with_saver(make_config, side, 1, replay)
@@ -187,19 +168,19 @@ async def test_subgraphs_side_by_side_each_go_on_from_their_state_before_the_rep
 ) -> None:
     async def replay(saver: Any) -> None:
         seen: dict[str, list[list[str]]] = {"a": [], "b": []}
-        turns = Turns(saver, with_subgraphs(["a", "b"], seen))
+        run = Running(with_subgraphs(["a", "b"], seen).compile(checkpointer=saver))
         for input_step in (-1, 3):
             saver.arrivals.hold(input_step + 1, input_step + 2)  # before the first node, and before the subgraphs
-            await turns.run({"results": []})
+            await run({"results": []})
         assert seen == {"a": [[], ["a"]], "b": [[], ["b"]]}
-        second, first = await turns.before("first")
+        second, first = await before(run, "first")
         saver.arrivals.hold()
         for config, length in ((second, 1), (first, 0)):
             for states in seen.values():
                 states.clear()
-            await turns.run(None, config)
+            await run(None, config)
             assert seen == {"a": [["a"] * length], "b": [["b"] * length]}
-        await turns.run({"results": []})  # continues from the state of the last replay
+        await run({"results": []})  # continues from the state of the last replay
         assert seen == {"a": [[], ["a"]], "b": [[], ["b"]]}
 
     await with_saver(make_config, side, 2, replay)

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, NamedTuple, TypeAlias
 from uuid import UUID
@@ -32,8 +32,8 @@ from locus_mysql.errors import ConfigError, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
 from locus_mysql.memory import HashingEmbedder
 
-from ...conftest import MakeConfig
-from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ...conftest import MakeConfig, Opening, parts
+from ...families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.kept_tables("memories")
 
@@ -78,18 +78,11 @@ OWN = {"setup", "sweep_ttl", "start_ttl_sweeper", "stop_ttl_sweeper", "close"}
 
 
 @pytest.fixture
-async def make_store(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    made: list[AnyStore] = []
+def make_store(opening: Opening, side: str) -> Make:
+    def make(**options: Any) -> AnyStore:
+        return AnyStore(opening(side, (AsyncMySQLStore, MySQLStore), **options).store, parts(side)[1])
 
-    def make(index: Any = None, ttl: Any = None, **options: Any) -> AnyStore:
-        config = make_config(driver=side[0], **options)
-        kind = AsyncMySQLStore if side[1] else MySQLStore
-        made.append(AnyStore(kind(config, index=index, ttl=ttl), side[1]))
-        return made[-1]
-
-    yield make
-    for store in made:
-        await store.close()
+    return make
 
 
 @pytest.fixture
@@ -211,13 +204,6 @@ async def test_tuples_times_and_uuids_are_stored_as_the_store_in_sqlite_stores_t
             await store.aput(("d",), "k", refused)
 
 
-async def test_times_and_tuples_are_embedded_as_they_are_stored(make_store: Make) -> None:
-    store = make_store(index={"dims": len(LETTERS), "embed": embed, "fields": ["$", "who"]})
-    await store.aput(("d",), "k", {"who": ("zoe",), "at": date(2026, 1, 2)})
-    await store.aput(("d",), "l", {"who": ["abc"]})
-    assert [item.key for item in await store.asearch(("d",), query="zoe")] == ["k", "l"]
-
-
 async def test_infinities_and_nan_in_filters_compare_with_numbers_only(store: Any) -> None:
     for key, value in (("int", 10**200), ("negative", -(10**300)), ("float", 1.5), ("text", "1"), ("null", None)):
         await store.aput(("d",), key, {"n": value})
@@ -236,8 +222,8 @@ async def test_infinities_and_nan_in_filters_compare_with_numbers_only(store: An
 
 
 @pytest.mark.parametrize("function", [embed, embed_async])
-async def test_items_are_found_by_meaning(make_store: Make, function: Any, side: tuple[str, bool]) -> None:
-    if function is embed_async and not side[1]:
+async def test_items_are_found_by_meaning(make_store: Make, function: Any, side: str) -> None:
+    if function is embed_async and not parts(side)[1]:
         function = embed
     store = make_store(index={"dims": 26, "embed": function, "fields": ["text", "facts[*].note"]})
     await store.aput(("d",), "cat", {"text": "cat"})
@@ -327,12 +313,11 @@ async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) ->
     assert await store.stop_ttl_sweeper()
 
 
-async def test_from_conn_string(
-    make_config: MakeConfig, server_dsn: str, database: str, side: tuple[str, bool]
-) -> None:
-    if side[1]:
+async def test_from_conn_string(make_config: MakeConfig, server_dsn: str, database: str, side: str) -> None:
+    driver, awaited_side = parts(side)
+    if awaited_side:
         async with AsyncMySQLStore.from_conn_string(
-            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0], pool_config={"min_size": 1}, pipeline=True
+            server_dsn.rpartition("/")[0] + f"/{database}", driver=driver, pool_config={"min_size": 1}, pipeline=True
         ) as awaited:
             await awaited.aput(("a",), "k", {"n": 1})
             assert (await asyncio.to_thread(awaited.get, ("a",), "k")).value == {"n": 1}
@@ -340,7 +325,7 @@ async def test_from_conn_string(
                 awaited.get(("a",), "k")
     else:
         with MySQLStore.from_conn_string(
-            server_dsn.rpartition("/")[0] + f"/{database}", driver=side[0], pool_config={"max_size": 9}, pipeline=True
+            server_dsn.rpartition("/")[0] + f"/{database}", driver=driver, pool_config={"max_size": 9}, pipeline=True
         ) as blocking:
             blocking.put(("a",), "k", {"n": 1})
             assert (await blocking.aget(("a",), "k")).value == {"n": 1}
@@ -359,12 +344,10 @@ def call(name: str, **arguments: Any) -> AIMessage:
 
 @pytest.mark.parametrize(
     ("side", "blocking"),
-    [(("mysql-connector", True), False), (("pymysql", False), False), (("pymysql", False), True)],
+    [("mysql-connector-async", False), ("pymysql-sync", False), ("pymysql-sync", True)],
     ids=["awaited store, awaited agent", "blocking store, awaited agent", "blocking store, blocking agent"],
 )
-async def test_an_agent_of_langchain_is_given_the_store(
-    side: tuple[str, bool], blocking: bool, make_config: MakeConfig
-) -> None:
+async def test_an_agent_of_langchain_is_given_the_store(side: str, blocking: bool, make_config: MakeConfig) -> None:
     def remember(key: str, fact: str, store: Annotated[BaseStore, InjectedStore()]) -> str:
         """Keep a fact."""
         store.put(("users", "ada"), key, {"text": fact})
@@ -387,11 +370,12 @@ async def test_an_agent_of_langchain_is_given_the_store(
     keep, find = (tool.__name__ for tool in tools)
     embedder = HashingEmbedder()
     index: Any = {"dims": embedder.dims, "embed": embedder, "fields": ["text"]}
-    config = make_config(driver=side[0])
+    driver, awaited = parts(side)
+    config = make_config(driver=driver)
 
     async def turn(*answers: AIMessage) -> list[str]:
         """Run a new conversation with a new store, like that of another process."""
-        store: Any = (AsyncMySQLStore if side[1] else MySQLStore)(config, index=index)
+        store: Any = (AsyncMySQLStore if awaited else MySQLStore)(config, index=index)
         agent = create_agent(ToolModel(messages=iter([*answers, AIMessage("Done.")])), tools=tools, store=store)
         asked: Any = {"messages": [("user", "…")]}
         found = await asyncio.to_thread(agent.invoke, asked) if blocking else await agent.ainvoke(asked)

@@ -26,7 +26,7 @@ from ...drivers.sides import wait_until
 from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S, PROCESSES
 from .conftest import OpenSaver
-from .test_graphs import Running
+from .graphs import Running
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 
@@ -91,7 +91,7 @@ async def test_a_run_that_another_took_over_changes_nothing(open_saver: OpenSave
             theirs.graph.invoke(None, CONFIG)
 
     builder = steps("abc", finish if awaited else finish_blocking, awaited=awaited)
-    mine, theirs = (Running(builder.compile(checkpointer=saver), side) for saver in (one, other))
+    mine, theirs = (Running(builder.compile(checkpointer=saver)) for saver in (one, other))
     async with AsyncExitStack() as stack:
         await enter(stack, one)
         with pytest.raises(TurnLost):
@@ -228,9 +228,8 @@ async def test_the_round_trips_of_a_step(open_saver: OpenSaver, proxy: WireProxy
     async def round_trips(names: str, durability: Any) -> int:
         graph = steps(names, work if awaited else str, awaited=awaited).compile(checkpointer=saver)
         with proxy.counting() as count:
-            await Running(graph, side)(
-                {"done": []}, {"configurable": {"thread_id": names + durability}}, durability=durability
-            )
+            config = {"configurable": {"thread_id": names + durability}}
+            await Running(graph)({"done": []}, config, durability=durability)
         return count.round_trips
 
     await round_trips("a", "exit")  # creates the tables

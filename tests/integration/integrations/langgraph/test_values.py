@@ -172,20 +172,6 @@ async def test_unusual_values_come_back_as_from_the_saver_in_memory(
 
 
 @one_of_each
-async def test_an_array_in_a_message_is_never_taken_for_another_one_of_the_same_bytes(
-    open_saver: OpenSaver, side: str
-) -> None:
-    saver, config, messages = open_saver(side), config_of("t"), [HumanMessage("hello", id=str(n)) for n in range(40)]
-    for version, array in enumerate((np.arange(6), np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2))):
-        content = checkpoint(
-            {"messages": [*messages, ToolMessage("x", tool_call_id="1", artifact=array)]}, {"messages": version}
-        )
-        config = await saver.aput(config, content, {}, {"messages": version})
-        found = (await saver.aget_tuple(config)).checkpoint["channel_values"]["messages"]
-        assert same(found[-1].artifact, array)
-
-
-@one_of_each
 async def test_unusual_writes_and_metadata_come_back_as_from_the_saver_in_memory(
     open_saver: OpenSaver, side: str
 ) -> None:

@@ -67,13 +67,6 @@ class TestAgents:
             assert len(await checkpointer.list_checkpoints("t", 100)) == turn + 1
         assert sql("SELECT COUNT(*) FROM locus_checkpoints") == ((3,),)
 
-    def test_run_sync_twice_uses_two_event_loops(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
-        checkpointer = make_checkpointer()
-        agent = Agent(model=ScriptedModel([text("one"), text("two")]), checkpointer=checkpointer)
-        assert agent.run_sync("1", thread_id="t").text == "one"
-        assert agent.run_sync("2", thread_id="t").text == "two"
-        assert asyncio.run(read_and_close(checkpointer, "t")) == ["1", "one", "2", "two"]
-
     def test_asyncio_run_twice_uses_two_event_loops(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
         checkpointer = make_checkpointer()
         agent = Agent(model=ScriptedModel([text("one"), text("two")]), checkpointer=checkpointer)

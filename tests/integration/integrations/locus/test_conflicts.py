@@ -15,7 +15,7 @@ from locus.testing import ScriptedModel, text, tool_call
 from locus.tools import tool
 
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer, ThreadBranched
-from locus_mysql.errors import ConfigError, Conflict, ThreadBusy, TurnLost
+from locus_mysql.errors import ConfigError, Conflict, ThreadBusy
 from locus_mysql.families.checkpoints.preconditions import NO_CHECKPOINT
 from locus_mysql.integrations.locus.runs import STAMP_KEY
 
@@ -90,6 +90,11 @@ async def nine_turns(checkpointers: list[MySQLCheckpointer], *, tools: bool, kee
     return await asyncio.gather(*map(turn, range(NINE)), return_exceptions=True)
 
 
+each_thread = pytest.mark.parametrize(
+    ("begun", "tools"), [(False, False), (True, True)], ids=["new, without tools", "begun, with tools"]
+)
+
+
 @pytest.fixture
 async def three(make_config: MakeConfig) -> AsyncIterator[Callable[[str], list[MySQLCheckpointer]]]:
     made: list[MySQLCheckpointer] = []
@@ -103,19 +108,7 @@ async def three(make_config: MakeConfig) -> AsyncIterator[Callable[[str], list[M
         await one.close()
 
 
-@pytest.mark.parametrize("tools", [False, True], ids=["plain", "tools"])
-@pytest.mark.parametrize("begun", [False, True], ids=["new", "begun"])
-async def test_of_nine_turns_at_once_all_are_kept(three: Any, begun: bool, tools: bool) -> None:
-    checkpointers = three("keep")
-    if begun:
-        await checkpointers[0].save(saying(None, "first"), "t")
-    outcomes = await nine_turns(checkpointers, tools=tools)
-    assert [one for one in outcomes if isinstance(one, BaseException)] == []
-    assert len(await checkpointers[0].list_checkpoints("t", 100)) == NINE + begun
-
-
-@pytest.mark.parametrize("tools", [False, True], ids=["plain", "tools"])
-@pytest.mark.parametrize("begun", [False, True], ids=["new", "begun"])
+@each_thread
 async def test_of_nine_turns_at_once_one_is_saved_and_the_others_raise(three: Any, begun: bool, tools: bool) -> None:
     checkpointers = three("raise")
     first = await checkpointers[0].save(saying(None, "first"), "t") if begun else None
@@ -128,8 +121,7 @@ async def test_of_nine_turns_at_once_one_is_saved_and_the_others_raise(three: An
     assert texts_of(await checkpointers[1].load("t")) == [*(["first"] if begun else []), f"turn {won}"]
 
 
-@pytest.mark.parametrize("tools", [False, True], ids=["plain", "tools"])
-@pytest.mark.parametrize("begun", [False, True], ids=["new", "begun"])
+@each_thread
 async def test_of_nine_turns_at_once_one_is_saved_and_the_others_to_branches(
     three: Any, begun: bool, tools: bool
 ) -> None:
@@ -182,18 +174,6 @@ async def test_the_state_that_is_stored_has_no_stamp(make: Make) -> None:
     assert STAMP_KEY in state.metadata
     await one.save(saying(state, "b"), "t")
     assert (await plain.load("t")).metadata == {}
-
-
-async def test_two_that_loaded_the_same_checkpoint_do_not_both_save(make: Make) -> None:
-    one = make()
-    first = await one.save(saying(None, "a"), "t")
-    mine, theirs = await one.load("t"), await one.load("t")
-    second = await one.save(saying(mine, "b"), "t")
-    with pytest.raises(Conflict) as raised:
-        await one.save(saying(theirs, "c"), "t")
-    assert (raised.value.expected, raised.value.newest) == (first, second)
-    await one.save(saying(await one.load("t"), "c"), "t")
-    assert texts_of(await make().load("t")) == ["a", "b", "c"]
 
 
 async def test_two_that_loaded_equal_states_and_save_equal_ones_do_not_both_save(make: Make) -> None:
@@ -308,25 +288,6 @@ async def test_an_unknown_choice_is_refused() -> None:
         MySQLCheckpointer("mysql://user:password@localhost/app", on_conflict="overwrite")  # type: ignore[arg-type]
 
 
-async def test_agents_that_take_turns_build_on_each_other(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    async with MySQLCheckpointer(config) as one, MySQLCheckpointer(config) as other:
-
-        async def turn(number: int) -> None:
-            checkpointer = (one, other)[number % 2]
-            agent = Agent(
-                model=ScriptedModel([tool_call("note", words="a"), text("done")]),
-                tools=[note],
-                checkpointer=checkpointer,
-            )
-            async with checkpointer.turn("t", wait_s=60):
-                await agent.arun(f"turn {number}", thread_id="t")
-
-        await asyncio.gather(*map(turn, range(NINE)))
-        state = await one.load("t")
-        assert sorted(map(str, texts_of(state))) == [f"turn {number}" for number in range(NINE)]
-
-
 async def test_a_turn_belongs_to_its_tenant(make: Make) -> None:
     one = make("keep").store
     other = make("keep").store
@@ -346,22 +307,3 @@ async def test_a_turn_belongs_to_its_tenant(make: Make) -> None:
                 pass
             with other.tenant_scope("acme"), pytest.raises(ThreadBusy), other.turn("t", wait_s=0):
                 raise AssertionError
-
-
-async def test_an_agent_that_lost_its_turn_saves_nothing(
-    make_config: MakeConfig, run_sql: Callable[..., Any], database: str
-) -> None:
-    async with MySQLCheckpointer(make_config(driver="pymysql")) as one:
-        await one.save(saying(None, "a"), "t")
-
-        @tool
-        def lose(words: str) -> str:
-            """Lose the turn."""
-            run_sql(f"UPDATE {database}.locus_ledger SET recorded_at = UTC_TIMESTAMP(6)")
-            return words
-
-        agent = Agent(model=ScriptedModel([tool_call("lose", words="a"), text("done")]), tools=[lose], checkpointer=one)
-        with pytest.raises(TurnLost):
-            async with one.turn("t"):
-                await agent.arun("turn", thread_id="t")
-        assert texts_of(await one.load("t")) == ["a"]

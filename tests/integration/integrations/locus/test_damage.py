@@ -20,17 +20,16 @@ from locus_mysql.families.checkpoints.coding.delta import encode_delta, seal_pay
 from locus_mysql.runtime.sealing import Sealing
 
 from ...conftest import MakeConfig, Opening
-from ...families.checkpoints.conftest import SIDES, side_name
 
 pytestmark = pytest.mark.kept_tables("agents")
 
 MONTH = timedelta(days=30)
 
 
-@pytest.fixture(params=SIDES, ids=side_name)
-def make(opening: Opening, request: pytest.FixtureRequest) -> Callable[..., Any]:
+@pytest.fixture
+def make(opening: Opening, side: str) -> Callable[..., Any]:
     """Return ``make(**options)``: a checkpointer of either side, like that of another process; methods are awaited."""
-    return partial(opening, side_name(request.param), (MySQLCheckpointer, SyncMySQLCheckpointer))
+    return partial(opening, side, (MySQLCheckpointer, SyncMySQLCheckpointer))
 
 
 @pytest.fixture
@@ -73,16 +72,6 @@ async def test_nan_and_infinities_come_back(make: Callable[..., Any]) -> None:
         for reader in (checkpointer, make()):
             assert comparable((await reader.load("t")).model_dump()) == comparable(state.model_dump())
         state = state.with_message(Message(role="user", content="again " * 300, metadata=odd))
-
-
-async def test_purging_counts_what_every_checkpoint_lost(make: Callable[..., Any]) -> None:
-    checkpointer = make(stamp_messages=True)
-    state = AgentState(messages=tuple(old(f"{number}") for number in range(4)))
-    await checkpointer.save(state, "t", "a")
-    await checkpointer.save(state, "t", "b")
-    assert await checkpointer.purge_messages(MONTH) == 8
-    assert [(await checkpointer.load("t", name)).messages for name in "ab"] == [(), ()]
-    assert await checkpointer.purge_messages(MONTH) == 0
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,6 @@ class TestFactory:
             await one.save(a_state("x"), "t")
             assert contents(await one.load("t")) == ["x"]
 
-    async def test_the_checkpointer_accepts_a_dsn(self, address: dict[str, Any]) -> None:
-        dsn = "mysql://{user}:{password}@{host}:{port}/{database}?driver=aiomysql".format(**address)
-        async with mysql_checkpointer(dsn=dsn) as one:
-            assert one.config.driver == "aiomysql"
-            await one.save(a_state("x"), "t")
-            assert await one.exists("t")
-
     @pytest.mark.parametrize(
         ("option", "advice"),
         [

@@ -16,8 +16,8 @@ from locus.rag.embeddings.base import BaseEmbedding, EmbeddingConfig, EmbeddingR
 from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 
-from ...conftest import MakeConfig, Opening
-from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ...conftest import EACH_WAY, MakeConfig, Opening, parts
+from ...families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.kept_tables("memories")
 
@@ -50,8 +50,8 @@ class LetterEmbedding(BaseEmbedding):
 
 
 @pytest.fixture
-def make_memory(opening: Opening, side: tuple[str, bool]) -> Make:
-    return partial(opening, side_name(side), (MySQLMemory, SyncMySQLMemory))
+def make_memory(opening: Opening, side: str) -> Make:
+    return partial(opening, side, (MySQLMemory, SyncMySQLMemory))
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def memory(make_memory: Make) -> Any:
     return make_memory(dimension=2)
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_items_that_were_put_are_read_back(memory: Any) -> None:
     await memory.put(ADA, "k", {"a": [1, None]}, {"kind": "fact"})
     assert await memory.get(ADA, "k") == {"a": [1, None]}
@@ -78,12 +78,12 @@ async def test_items_that_were_put_are_read_back(memory: Any) -> None:
     assert await memory.get_item(ADA, "k") is None
 
 
-async def test_the_checkpointer_has_every_capability(make_memory: Make, side: tuple[str, bool]) -> None:
+async def test_the_checkpointer_has_every_capability(make_memory: Make, side: str) -> None:
     capabilities = make_memory(embedder=LetterEmbedding()).store.capabilities
     assert capabilities.embedding_dimension == 26
     assert all(vars(capabilities).values())
     assert not make_memory().store.capabilities.semantic_search
-    assert isinstance(make_memory().store, BaseStore) is side[1]
+    assert isinstance(make_memory().store, BaseStore) is parts(side)[1]
     with pytest.raises(ConfigError, match="26 dimensions, not 3"):
         make_memory(embedder=LetterEmbedding(), dimension=3)
 

@@ -52,11 +52,6 @@ class TestRetention:
             assert before.messages[0].metadata == after.messages[0].metadata
             assert MESSAGE_TIME_KEY not in state.messages[0].metadata
 
-    async def test_without_retention_messages_are_saved_as_they_are(self, checkpointer: MySQLCheckpointer) -> None:
-        state = a_state("x")
-        await checkpointer.save(state, "t")
-        assert await checkpointer.load("t") == state
-
     async def test_purging_rewrites_every_checkpoint_that_holds_an_old_exchange(
         self, make_checkpointer: Callable[..., MySQLCheckpointer], sql: RunSQL
     ) -> None:

@@ -9,8 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from locus.agent import Agent
-from locus.testing import ScriptedModel, text
 
 from locus_mysql import MySQLCheckpointer
 from locus_mysql.errors import InvalidInput, TenantUnknown
@@ -95,17 +93,3 @@ class TestTenants:
         assert one.tenant_for("t") == "outer"
         with pytest.raises(InvalidInput), one.tenant_scope(""):
             pass
-
-    async def test_agents_of_two_tenants_do_not_see_each_other_s_messages(
-        self, checkpointer: MySQLCheckpointer
-    ) -> None:
-        models = {}
-        for tenant in ("acme", "umbrella"):
-            with checkpointer.tenant_scope(tenant):
-                for turn in ("first", "second"):
-                    models[tenant] = ScriptedModel([text(f"{tenant} {turn}")])
-                    agent = Agent(model=models[tenant], checkpointer=checkpointer)
-                    await agent.arun(f"{turn} of {tenant}", thread_id="support")
-        heard = [message.content for message in models["umbrella"].received_messages[0]]
-        assert "first of umbrella" in heard
-        assert not any("acme" in str(content) for content in heard)

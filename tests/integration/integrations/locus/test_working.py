@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeAlias
 
@@ -18,7 +16,6 @@ from locus.testing import FunctionModel, ScriptedModel, text, tool_call
 
 from locus_mysql import (
     Database,
-    MySQLCheckpointer,
     SyncWorkingMemory,
     TaskState,
     WorkingMemory,
@@ -30,7 +27,7 @@ from locus_mysql.errors import ConfigError, Unavailable
 from locus_mysql.families.working.calls import Call, Reply
 from locus_mysql.working import InMemoryStorage
 
-from ...conftest import MakeConfig
+from ...conftest import ONE_OF_EACH, MakeConfig
 
 pytestmark = pytest.mark.kept_tables("working", "agents")
 
@@ -39,13 +36,13 @@ Make: TypeAlias = Callable[..., Memory]
 DEADLINE_S = 120.0
 
 
-@pytest.fixture(params=["awaited", "blocking"])
+@pytest.fixture(params=ONE_OF_EACH)
 async def make(request: pytest.FixtureRequest, make_config: MakeConfig) -> AsyncIterator[Make]:
     """Yield ``make(session_id="s", **options)``: a session on MySQL, of either side."""
     made: list[Memory] = []
 
     def one(session_id: str = "s", **options: Any) -> Memory:
-        if request.param == "awaited":
+        if request.param.endswith("-async"):
             made.append(WorkingMemory(session_id, make_config(), **options))
         else:
             made.append(SyncWorkingMemory(session_id, make_config(driver="pymysql"), **options))
@@ -387,83 +384,3 @@ async def test_an_agent_goes_on_while_its_storage_is_away(kind: type[Memory]) ->
     (answer,) = (str(message.content) for message in result.state.messages if message.role == Role.TOOL)
     assert answer.startswith("Error: Working memory does not answer now")
     assert "db.internal" not in answer + seen.block()
-
-
-# A process is killed between two steps.
-
-#: Runs two steps of a task; before the third, its model prints a line and waits to be killed.
-KILLED = """
-import asyncio, json, sys, threading
-from locus.agent import Agent
-from locus.testing import FunctionModel, tool_call
-from locus_mysql import Database, MySQLCheckpointer, MySQLConfig, WorkingMemory, WorkingMemoryHook, working_memory_tools
-
-turns = [
-    tool_call("begin_task", description="Book the trip.", total_steps=3),
-    tool_call("remember", key="train", value={"from": "Bonn", "seats": [1, 2]}),
-    tool_call("update_task", description="Train found."),
-    tool_call("note", text="The user wants a window seat."),
-]
-
-def answer(messages, tools):
-    if turns:
-        return turns.pop(0)
-    print("between", flush=True)
-    threading.Event().wait()
-
-async def main():
-    database = Database(MySQLConfig(**json.loads(sys.stdin.readline())))
-    memory = WorkingMemory("trip", database)
-    agent = Agent(
-        model=FunctionModel(answer),
-        tools=working_memory_tools(memory),
-        hooks=[WorkingMemoryHook(memory)],
-        checkpointer=MySQLCheckpointer(database),
-        checkpoint_every_n_iterations=1,
-    )
-    await agent.arun("Book a trip.", thread_id="trip")
-
-asyncio.run(main())
-"""
-
-
-async def test_a_run_that_is_killed_between_two_steps_goes_on_in_another_process(make_config: MakeConfig) -> None:
-    config = make_config()
-    options = config.model_dump(mode="json", include=config.model_fields_set)
-    options["password"] = config.password.get_secret_value()
-    child = await asyncio.create_subprocess_exec(sys.executable, "-c", KILLED, stdin=PIPE, stdout=PIPE)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write(json.dumps(options).encode() + b"\n")
-    assert await asyncio.wait_for(child.stdout.readline(), DEADLINE_S) == b"between\n"
-    child.kill()
-    assert await asyncio.wait_for(child.wait(), DEADLINE_S) == -9
-
-    seen = RecordingModel(
-        tool_call("recall", key="train"),
-        tool_call("update_task", steps_done=2),
-        tool_call("update_task", status="completed"),
-    )
-    async with WorkingMemory("trip", make_config()) as memory, MySQLCheckpointer(make_config()) as checkpointer:
-        agent = Agent(
-            model=seen.model,
-            tools=working_memory_tools(memory),
-            hooks=[WorkingMemoryHook(memory)],
-            checkpointer=checkpointer,
-            checkpoint_every_n_iterations=1,
-        )
-        _ = [event async for event in agent.continue_turn("trip")]
-        task, note = seen.lines(0)
-        assert task["task"]["description"] == "Train found."
-        assert (task["task"]["current_step"], task["task"]["total_steps"]) == (1, 3)
-        assert note == {"note": "The user wants a window seat."}
-        (found,) = (
-            str(message.content)
-            for message in seen.requests[1]
-            if message.tool_call_id and "Bonn" in str(message.content)
-        )
-        assert json.loads(found) == {"from": "Bonn", "seats": [1, 2]}
-        state = await memory.get_task_state()
-        assert state is not None
-        assert (state.status, state.current_step) == ("completed", 3)
-        assert await memory.get_scratchpad() == ["The user wants a window seat."]

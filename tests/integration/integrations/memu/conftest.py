@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pytest
@@ -11,12 +11,12 @@ from pydantic import BaseModel
 
 from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 
-from ...conftest import MakeConfig
-from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
+from ...conftest import Opening
+from ...families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 Make: TypeAlias = Callable[..., Any]
 
-__all__ = ["EACH_WAY", "SIDES", "Make", "UserModel", "side_name"]
+__all__ = ["Make", "UserModel"]
 
 
 class UserModel(BaseModel):
@@ -85,19 +85,13 @@ class AnyRecall(Awaited):
 
 
 @pytest.fixture
-async def make_memu(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """Yield ``make_memu(user_model=…, **options)``: another database on the test's schema, like another process's."""
-    made: list[AnyMemu] = []
+def make_memu(opening: Opening, side: str) -> Make:
+    """Return ``make_memu(user_model=…, **options)``: another database on the test's schema, like another process's."""
 
     def make(user_model: type[BaseModel] = UserModel, **options: Any) -> AnyMemu:
-        own = {name: options.pop(name) for name in ("vector_cache_bytes",) if name in options}
-        config = make_config(driver=side[0], **options)
-        made.append(AnyMemu((AsyncMemuDatabase if side[1] else MemuDatabase)(config, user_model=user_model, **own)))
-        return made[-1]
+        return AnyMemu(opening(side, (AsyncMemuDatabase, MemuDatabase), user_model=user_model, **options).store)
 
-    yield make
-    for one in made:
-        await one.close()
+    return make
 
 
 @pytest.fixture
@@ -107,18 +101,13 @@ def memu(make_memu: Make) -> AnyMemu:
 
 
 @pytest.fixture
-async def make_recall(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """Yield ``make_recall(user_model=…, **options)``: another database with memu-cli's protocol on the schema."""
-    made: list[AnyRecall] = []
+def make_recall(opening: Opening, side: str) -> Make:
+    """Return ``make_recall(user_model=…, **options)``: another database with memu-cli's protocol on the schema."""
 
     def make(user_model: type[BaseModel] = UserModel, **options: Any) -> AnyRecall:
-        config = make_config(driver=side[0], **options)
-        made.append(AnyRecall((AsyncRecallDatabase if side[1] else RecallDatabase)(config, user_model=user_model)))
-        return made[-1]
+        return AnyRecall(opening(side, (AsyncRecallDatabase, RecallDatabase), user_model=user_model, **options).store)
 
-    yield make
-    for one in made:
-        await one.close()
+    return make
 
 
 @pytest.fixture

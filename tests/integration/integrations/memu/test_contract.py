@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from locus_mysql.errors import InvalidInput, NotFound
 from locus_mysql.integrations.memu import MemuDatabase
 
+from ...conftest import EACH_WAY
 from . import protocols
-from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
+from .conftest import ADA, BOB, AnyMemu, Make
 
 #: Texts that code might confuse with SQL, a pattern, a path, or another text.
 HOSTILE = (
@@ -39,7 +40,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY)
 async def test_the_basic_contract(memu: AnyMemu, make_memu: Make) -> None:
     before = datetime.now(UTC) - timedelta(days=1)
     resource = await memu.resource("https://x/y", ADA, caption="a page", embedding=[0.5, 0.25])

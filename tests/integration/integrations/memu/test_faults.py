@@ -7,18 +7,14 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
-
-from ...conftest import MakeConfig
 from ...proxy import WireProxy
-from .conftest import ADA, AnyMemu, UserModel
+from .conftest import ADA, AnyMemu, Make
 
 
 @pytest.fixture
-async def far(make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AsyncIterator[AnyMemu]:
+async def far(make_memu: Make, proxy: WireProxy) -> AsyncIterator[AnyMemu]:
     """Yield a database behind the proxy, with existing tables and an open connection."""
-    config = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    memu = AnyMemu((AsyncMemuDatabase if side[1] else MemuDatabase)(config, user_model=UserModel))
+    memu: AnyMemu = make_memu(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await memu.load_existing()
     await memu.items.copy()
     yield memu

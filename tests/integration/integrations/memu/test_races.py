@@ -8,8 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
-
 from locus_mysql import MySQLConfig
 from locus_mysql.engine.operation import Operation
 from locus_mysql.integrations.memu import MemuDatabase
@@ -42,9 +40,8 @@ def say_the_same(config: MySQLConfig, name: str, start: Any) -> None:
             memu.category_item_repo.link_item_category(item.id, category.id, ADA)
 
 
-@pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
-def test_eight_processes_reinforce_one_item(make_config: MakeConfig, driver: str) -> None:
-    config = make_config(driver=driver, **PATIENT)
+def test_eight_processes_reinforce_one_item(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql", **PATIENT)
     with MemuDatabase(config, user_model=UserModel) as memu:
         memu.load_existing()
         start = PROCESSES.Barrier(WRITERS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, create_model
 
-from locus_mysql import Database, SyncMemoryStore
+from locus_mysql import Database
 from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.memu import (
     AsyncMemuDatabase,
@@ -113,29 +113,11 @@ async def test_a_scope_is_the_same_with_fields_that_are_not_given(make_memu: Mak
     assert (again.id, again.extra["reinforcement_count"]) == (item.id, 2)
 
 
-async def test_a_prefix_makes_tables_of_their_own(make_memu: Make, database: str, run_sql: RunSQL) -> None:
-    one, other = make_memu(), make_memu(table_prefix="app_")
-    item = await one.remember("a", ADA)
-    assert await other.items.copy() == {}
-    await other.remember("b", ADA)
-    assert await one.items.copy() == {item.id: item}
-    assert run_sql(f"SELECT COUNT(*) FROM {database}.app_memory_items") == ((1,),)
-
-
 async def test_tables_of_others_are_left_alone(make_memu: Make, database: str, run_sql: RunSQL) -> None:
     run_sql(f"CREATE TABLE {database}.resources (id INT)")
     with pytest.raises(SchemaMismatch, match=r"'resources' .* was not made by locus-mysql"):
         await make_memu().load_existing()
     assert run_sql(f"SHOW TABLES FROM {database}") == (("resources",),)
-
-
-def test_other_families_share_the_database(make_config: MakeConfig) -> None:
-    with Database(make_config(driver="pymysql")) as database:
-        SyncMemoryStore(database).put(("a",), "k", 1)
-        memu = MemuDatabase(database)
-        memu.memory_item_repo.create_item(memory_type="event", summary="a", embedding=None, user_data={})
-        assert SyncMemoryStore(database).get(("a",), "k") == 1
-        assert len(memu.items) == 1
 
 
 def test_a_database_is_built_of_any_configuration(make_config: MakeConfig, server_dsn: str, database: str) -> None:

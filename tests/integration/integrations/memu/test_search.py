@@ -15,7 +15,7 @@ from locus_mysql.families.memories.vectors import coding, matrix
 from locus_mysql.integrations.memu import MemuDatabase, searching
 
 from ...conftest import MakeConfig
-from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, UserModel, side_name
+from .conftest import ADA, BOB, AnyMemu, Make, UserModel
 
 DIMS = 12
 
@@ -81,16 +81,6 @@ async def test_searches_of_one_process_see_what_another_changes(
         for asked in (one, other):
             found = await asked.memory_item_repo.vector_search_items(query, wanted, where)
             assert same(found, expected(query, there, wanted)), turn
-
-
-@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_a_scope_never_sees_another_s(memu: AnyMemu) -> None:
-    mine = await memu.remember("mine", ADA, [0.1, 1.0])
-    for user in (BOB, {"user_id": "Ada"}, {"user_id": "ada "}, {"user_id": "ad"}, {"user_id": "%"}):
-        await memu.remember("theirs", user, [1.0, 0.0])
-    for _ in range(2):
-        found = await memu.memory_item_repo.vector_search_items([1.0, 0.0], 10, ADA)
-        assert [id for id, _ in found] == [mine.id]
 
 
 async def test_salience_is_memus_formula(memu: AnyMemu) -> None:

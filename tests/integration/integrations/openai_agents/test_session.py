@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 from agents import Agent, RunConfig, Runner, function_tool
-from agents.memory import OpenAIResponsesCompactionSession, SessionSettings, SQLiteSession
+from agents.memory import SessionSettings, SQLiteSession
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from locus_mysql import MySQLConfig
 from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
-from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.openai_agents import OpenAISession
 
-from ...conftest import MakeConfig
 from .conftest import MakeSession
 
 pytestmark = pytest.mark.kept_tables("transcripts")
@@ -151,39 +148,6 @@ async def test_a_cancelled_write_ends_before_the_cancellation_is_raised(make_ses
         with pytest.raises(asyncio.CancelledError):
             await call
     assert await session.get_items() == said(*range(1, 8))
-
-
-@pytest.mark.parametrize("driver", ["mysql-connector"])
-async def test_the_sdks_wrapper_that_compacts_accepts_the_session(make_session: MakeSession) -> None:
-    session = make_session()
-    wrapped = OpenAIResponsesCompactionSession("customer-7", session, should_trigger_compaction=lambda _: False)
-    model = ScriptedModel([[assistant_message("One.")]])
-    await Runner.run(Agent(name="assistant", model=model), "1", session=wrapped)
-    assert len(await session.get_items()) == 2
-
-
-@pytest.mark.parametrize("driver", ["mysql-connector"])
-async def test_the_inspector_shows_a_session(make_session: MakeSession, make_config: MakeConfig) -> None:
-    model = ScriptedModel(
-        [[function_call("weather", {"city": "Delft"}, call_id="call-1")], [assistant_message("It rains in Delft.")]]
-    )
-
-    @function_tool
-    def weather(city: str) -> str:
-        return f"Rain in {city}"
-
-    agent = Agent(name="assistant", model=model, tools=[weather])
-    await Runner.run(agent, "What is the weather?", session=make_session())
-    config: MySQLConfig = make_config()
-    async with Inspector(config) as inspector:
-        (row,) = (await inspector.threads("transcripts")).items
-        assert row.thread_id == "openai-agents//customer-7"
-        view = await inspector.state("transcripts", row.thread_id)
-        assert [hit.thread_id for hit in await inspector.search("Delft", family="transcripts")] == [row.thread_id]
-    assert view is not None
-    shown = [(one.role, one.text) for one in view.messages]
-    assert shown[0] == ("user", "What is the weather?")
-    assert shown[-1] == ("assistant", "It rains in Delft.")
 
 
 async def test_an_item_that_cannot_be_stored_behind_ten_thousand_others_leaves_none(make_session: MakeSession) -> None:

@@ -17,10 +17,8 @@ from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 from locus_mysql.errors import InvalidInput
-from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.strands import StrandsSessionRepository
 
-from ...conftest import MakeConfig
 from .conftest import MakeRepository
 from .scripted_model import ScriptedModel, texts_of
 
@@ -247,26 +245,3 @@ def test_the_state_of_a_graph_comes_back(make_repository: MakeRepository) -> Non
     repository.create_multi_agent("s", swarm)
     repository.update_multi_agent("s", swarm)
     assert repository.read_multi_agent("s", "swarm") == {"step": 1}
-
-
-@pytest.mark.parametrize("sync_driver", ["pymysql"])
-async def test_the_inspector_shows_an_agent_as_a_conversation(
-    make_repository: MakeRepository, make_config: MakeConfig
-) -> None:
-    manager = RepositorySessionManager("customer-7", make_repository())
-    model = ScriptedModel([{"name": "weather", "input": {"city": "Delft"}}, "It rains in Delft."])
-    agent = Agent(model, agent_id="support", tools=[weather], session_manager=manager, callback_handler=None)
-    await agent.invoke_async("What is the weather in Delft?")
-    async with Inspector(make_config()) as inspector:
-        (row,) = (await inspector.threads("transcripts")).items
-        assert row.thread_id == "strands//customer-7/agent~1support"
-        view = await inspector.state("transcripts", "strands//customer-7/agent~1support")
-    assert view is not None
-    assert [(one.role, one.text) for one in view.messages] == [
-        ("user", "What is the weather in Delft?"),
-        ("assistant", ""),
-        ("user", ""),
-        ("assistant", "It rains in Delft."),
-    ]
-    (call,) = view.messages[1].tool_calls
-    assert (call.name, call.arguments, call.result) == ("weather", {"city": "Delft"}, "Rain in Delft")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
-from random import random
 from typing import Any
 
 import pytest
 
-from locus_mysql.dialect.sql import SQL
 from locus_mysql.records import ledger
 from locus_mysql.working import MISSING, TaskState
 
+from ....conftest import EVERY_SIDE
 from ....proxy import WireProxy
-from ...checkpoints.conftest import ALL_SIDES, side_name
 from ..conftest import AnyMemory, Open
 
 pytestmark = pytest.mark.kept_tables("working")
@@ -22,7 +19,7 @@ pytestmark = pytest.mark.kept_tables("working")
 DEADLINE_S = 120.0
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EVERY_SIDE)
 async def test_one_call_of_the_process_that_wrote_last_is_one_round_trip(far: AnyMemory, proxy: WireProxy) -> None:
     async def trips(call: Any) -> int:
         with proxy.counting() as count:
@@ -122,29 +119,6 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
     await memory.set("x", 1)
     names = run_sql(f"SELECT CONVERT(name USING utf8mb4) FROM {database}.locus_working_entries ORDER BY name")
     assert [row[0] for row in names] == ["x"]
-
-
-async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
-    open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(ledger, "one_in", lambda every: True)
-    monkeypatch.setattr(ledger, "FORGET_OLD", SQL("DELETE FROM nowhere"))
-    memory = open_memory()
-    assert await memory.increment("n") == 1
-    assert await memory.increment("n") == 2
-    assert "the housekeeping after it failed" in caplog.text
-
-
-async def test_processes_that_write_little_keep_house_too(
-    open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ledger, "one_in", lambda every: random() < 0.5)
-    await open_memory("gone", session_ttl_s=3600).set("a", 1)
-    run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
-    deadline = time.monotonic() + DEADLINE_S
-    while run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_sessions WHERE session_id = 'gone'")[0][0]:
-        assert time.monotonic() < deadline
-        await open_memory("other").set("x", 1)
 
 
 async def test_a_clock_that_was_ahead_once_does_not_lengthen_times_to_live(

@@ -392,7 +392,7 @@ async def test_clients_that_are_given_are_used(redis_server: OwnServer, cluster_
 def test_a_cluster_carries_out_every_call(execute: Execute, cluster_server: OwnServer, prefix: str) -> None:
     """All keys of a session are in one slot, including copies and tokens."""
     storage = RedisStorage(cluster_server.url, prefix=prefix, timeout_s=60.0, cluster=True)
-    for number in range(10):
+    for number in range(3):
         address = calls.Address("tenant", f"session {number}")
         evicting = calls.Limits(keys=2, checkpoints=2, on_full="evict")
         again = call(*EVERYTHING, address=address, ttl_us=HOUR_US)
@@ -448,9 +448,4 @@ except errors.DriverMissing as error:
 else:
     sys.exit("it did not miss it")
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
-def test_nothing_imports_redis_before_it_is_used() -> None:
-    code = "import sys, locus_mysql, locus_mysql.families.working.storages.redis; sys.exit('redis' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
