@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
-from locus_mysql.families.checkpoints.coding.delta import (
-    REWRITING_ROWS,
-    Held,
-    Lineage,
-    NotHeld,
-    rows_needed,
-)
+from locus_mysql.families.checkpoints.coding.delta import REWRITING_ROWS, Held, Lineage, NotHeld, rows_needed
 
 from .....thoroughness import FULL
 from ..states import same, stored_bytes

@@ -9,13 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from locus_mysql.errors import (
-    CapacityExceeded,
-    ConfigError,
-    PrivilegeMissing,
-    ReadOnlyServer,
-    Unavailable,
-)
+from locus_mysql.errors import CapacityExceeded, ConfigError, PrivilegeMissing, ReadOnlyServer, Unavailable
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.in_memory import InMemoryStorage
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, WorkingMemory
