@@ -21,6 +21,7 @@ from .peers import peers
 MEASUREMENTS = (
     *("latency", "throughput", "cold_start", "growth", "round_trips", "memory", "scale", "graphs"),
     *("memories", "working", "inspection", "server", "stalls", "copying", "frameworks", "engines"),
+    "under_pytest",
 )
 REPORT = Path(__file__).parent / "report"
 PARTIAL_REPORT = Path(__file__).parent.parent / ".cache/bench-report"
