@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -82,14 +81,16 @@ class Verdict(NamedTuple):
 
 
 @dataclass
-class Client(ABC):
+class Client:
     """One client.
 
     Args:
+        family: What it calls.
         way: How it connects.
         name: The name under which it writes.
     """
 
+    family: Family
     way: Way
     name: str
     tried: int = 0
@@ -105,19 +106,24 @@ class Client(ABC):
     waits: array[float] = field(default_factory=lambda: array("d"))
 
     def __post_init__(self) -> None:
-        self.open()
+        first = (self.name,) if self.family.of_client else ()
+        self.store = self.way.store(self.family.awaited, self.family.blocking, *first)
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, method: str, *args: Any, **options: Any) -> Any:
+        """Call a method of the store."""
+        return await self.way.run(getattr(self.store, method), *args, **options)
+
+    async def work(self, stop: asyncio.Event) -> None:
         """Repeatedly write and read back, until the event is set."""
         while not stop.is_set():
             self.tried += 1
             number = self.tried
-            if await self._timed(self.write(number)) is _FAILED:
+            if await self._timed(self.family.write(self, number)) is _FAILED:
                 self.unacknowledged.add(number)
             else:
                 self.acknowledged += 1
                 self.newest_acknowledged = number
-            newest = await self._timed(self.newest())
+            newest = await self._timed(self.family.newest(self))
             if newest is not _FAILED and newest < self.newest_acknowledged:
                 self.stale.append(f"{self.name} ({self.way.side}): {newest} instead of {self.newest_acknowledged}")
             await asyncio.sleep(random.uniform(0, PAUSE_S))
@@ -136,170 +142,134 @@ class Client(ABC):
 
     async def check(self) -> Verdict:
         """Compare the tables with the acknowledged writes."""
-        stored = Counter(await self.stored())
+        if self.family.stored is None:  # writes whose call failed may have been carried out
+            item = await self.run("get_item", ("load", self.name), "item")
+            version, newest = (0, 0) if item is None else (item.version, int(item.value["number"]))
+            lost = max(self.acknowledged - version, int(newest < self.newest_acknowledged))
+            return Verdict(max(lost, 0), max(version - self.tried, 0))
+        stored = Counter(await self.family.stored(self))
         tried = set(range(1, self.tried + 1))
         doubled = sum(times - 1 for times in stored.values()) + len(stored.keys() - tried)
         return Verdict(len(tried - self.unacknowledged - stored.keys()), doubled)
-
-    @abstractmethod
-    def open(self) -> None:
-        """Open the store."""
-
-    @abstractmethod
-    async def write(self, number: int) -> None:
-        """Write the number."""
-
-    @abstractmethod
-    async def newest(self) -> int:
-        """Load the newest number."""
-
-    @abstractmethod
-    async def stored(self) -> Sequence[int]:
-        """Load all stored numbers, duplicates included."""
 
 
 _FAILED = object()
 
 
-class Checkpoints(Client):
-    """Saves without an id, so that a save that is carried out twice creates two checkpoints."""
+class Family(NamedTuple):
+    """The calls of one family's clients, with which each writes numbers, counted from 1.
 
-    def open(self) -> None:
-        """See `Client.open`."""
-        self.store = self.way.store(CheckpointStore, SyncCheckpointStore)
+    Args:
+        awaited: The class of the asynchronous store.
+        blocking: The class of the blocking one.
+        write: Writes a number.
+        newest: Loads the newest number.
+        stored: Loads all stored numbers, duplicates included; None if `Client.check` needs only an item's version.
+        of_client: Whether a store belongs to one client, by its name.
+    """
 
-    def _thread(self, number: int) -> str:
-        return f"{self.name} {number // THREAD_LENGTH}"
-
-    async def write(self, number: int) -> None:
-        """See `Client.write`."""
-        state = {"number": number, "messages": [f"turn {turn}" for turn in range(number % THREAD_LENGTH)]}
-        await self.way.run(self.store.save, self._thread(number), state, metadata={"number": number})
-
-    async def newest(self) -> int:
-        """See `Client.newest`."""
-        state = await self.way.run(self.store.load, self._thread(self.newest_acknowledged))
-        return 0 if state is None else int(state["number"])
-
-    async def stored(self) -> Sequence[int]:
-        """See `Client.stored`."""
-        numbers = []
-        for thread in range(self.tried // THREAD_LENGTH + 1):
-            entries = await self.way.run(self.store.history, f"{self.name} {thread}", 10 * THREAD_LENGTH)
-            numbers += [int(entry["metadata"]["number"]) for entry in entries]
-        return numbers
+    awaited: Callable[..., Any]
+    blocking: Callable[..., Any]
+    write: Callable[[Client, int], Awaitable[Any]]
+    newest: Callable[[Client], Awaitable[int]]
+    stored: Callable[[Client], Awaitable[Sequence[int]]] | None
+    of_client: bool = False
 
 
-class Graphs(Client):
-    """Puts graph checkpoints, each with its parent."""
-
-    def open(self) -> None:
-        """See `Client.open`."""
-        self.store = self.way.store(MySQLCheckpointSaver, SyncMySQLCheckpointSaver)
-
-    def _thread(self, number: int) -> str:
-        return f"{self.name} {number // THREAD_LENGTH}"
-
-    async def write(self, number: int) -> None:
-        """See `Client.write`."""
-        parent = number - 1 if number % THREAD_LENGTH and number - 1 not in self.unacknowledged else None
-        await self.way.run(
-            self.store.put,
-            thread_id=self._thread(number),
-            checkpoint_id=f"{number:06d}",
-            checkpoint_data={"number": number, "messages": [f"turn {number}"]},
-            parent_checkpoint_id=None if parent is None else f"{parent:06d}",
-        )
-
-    async def newest(self) -> int:
-        """See `Client.newest`."""
-        record = await self.way.run(self.store.get, thread_id=self._thread(self.newest_acknowledged))
-        return 0 if record is None else int(record["checkpoint"]["number"])
-
-    async def stored(self) -> Sequence[int]:
-        """See `Client.stored`."""
-        numbers = []
-        for thread in range(self.tried // THREAD_LENGTH + 1):
-            records = await self.way.run(
-                self.store.list_checkpoints, thread_id=f"{self.name} {thread}", limit=10 * THREAD_LENGTH
-            )
-            numbers += [int(record["checkpoint"]["number"]) for record in records]
-        return numbers
+def thread_of(client: Client, number: int) -> str:
+    return f"{client.name} {number // THREAD_LENGTH}"
 
 
-class Memories(Client):
-    """Writes one item again and again; its version counts the writes that were carried out."""
-
-    def open(self) -> None:
-        """See `Client.open`."""
-        self.store = self.way.store(MemoryStore, SyncMemoryStore)
-
-    async def write(self, number: int) -> None:
-        """See `Client.write`."""
-        await self.way.run(self.store.put, ("load", self.name), "item", {"number": number})
-
-    async def newest(self) -> int:
-        """See `Client.newest`."""
-        item = await self.way.run(self.store.get_item, ("load", self.name), "item")
-        return 0 if item is None else int(item.value["number"])
-
-    async def check(self) -> Verdict:
-        """See `Client.check`. Writes whose call failed may have been carried out."""
-        item = await self.way.run(self.store.get_item, ("load", self.name), "item")
-        version, newest = (0, 0) if item is None else (item.version, int(item.value["number"]))
-        lost = max(self.acknowledged - version, int(newest < self.newest_acknowledged))
-        return Verdict(max(lost, 0), max(version - self.tried, 0))
-
-    async def stored(self) -> Sequence[int]:
-        """See `Client.stored`; here `check` needs only the version."""
-        return ()
+def threads_of(client: Client) -> list[str]:
+    return [f"{client.name} {thread}" for thread in range(client.tried // THREAD_LENGTH + 1)]
 
 
-class Working(Client):
-    """Appends notes to a session's scratchpad, where a note that is appended twice is stored twice."""
-
-    def open(self) -> None:
-        """See `Client.open`."""
-        self.store = self.way.store(WorkingMemory, SyncWorkingMemory, self.name)
-
-    async def write(self, number: int) -> None:
-        """See `Client.write`."""
-        await self.way.run(self.store.append_scratchpad, str(number))
-
-    async def newest(self) -> int:
-        """See `Client.newest`."""
-        notes = await self.way.run(self.store.get_scratchpad, 1)
-        return int(notes[-1]) if notes else 0
-
-    async def stored(self) -> Sequence[int]:
-        """See `Client.stored`."""
-        return [int(note) for note in await self.way.run(self.store.get_scratchpad)]
+async def save(client: Client, number: int) -> None:
+    """Save without an id, so that a save that is carried out twice creates two checkpoints."""
+    state = {"number": number, "messages": [f"turn {turn}" for turn in range(number % THREAD_LENGTH)]}
+    await client.run("save", thread_of(client, number), state, metadata={"number": number})
 
 
-class Transcripts(Client):
-    """Appends items without ids to a transcript, so that an append that is carried out twice stores two items."""
-
-    def open(self) -> None:
-        """See `Client.open`."""
-        self.store = self.way.store(TranscriptStore, SyncTranscriptStore)
-        self.key = TranscriptKey("load", "", self.name)
-
-    async def write(self, number: int) -> None:
-        """See `Client.write`."""
-        await self.way.run(self.store.append, self.key, [NewItem(number)])
-
-    async def newest(self) -> int:
-        """See `Client.newest`."""
-        read = await self.way.run(self.store.read, self.key, last=1)
-        return int(read.items[-1].content) if read is not None and read.items else 0
-
-    async def stored(self) -> Sequence[int]:
-        """See `Client.stored`."""
-        read = await self.way.run(self.store.read, self.key)
-        return [] if read is None else [int(item.content) for item in read.items]
+async def saved_newest(client: Client) -> int:
+    state = await client.run("load", thread_of(client, client.newest_acknowledged))
+    return 0 if state is None else int(state["number"])
 
 
-FAMILIES: tuple[type[Client], ...] = (Checkpoints, Graphs, Memories, Working, Transcripts)
+async def saved(client: Client) -> list[int]:
+    histories = [await client.run("history", thread, 10 * THREAD_LENGTH) for thread in threads_of(client)]
+    return [int(entry["metadata"]["number"]) for entries in histories for entry in entries]
+
+
+async def put(client: Client, number: int) -> None:
+    """Put a graph's checkpoint with its parent."""
+    parent = number - 1 if number % THREAD_LENGTH and number - 1 not in client.unacknowledged else None
+    await client.run(
+        "put",
+        thread_id=thread_of(client, number),
+        checkpoint_id=f"{number:06d}",
+        checkpoint_data={"number": number, "messages": [f"turn {number}"]},
+        parent_checkpoint_id=None if parent is None else f"{parent:06d}",
+    )
+
+
+async def put_newest(client: Client) -> int:
+    record = await client.run("get", thread_id=thread_of(client, client.newest_acknowledged))
+    return 0 if record is None else int(record["checkpoint"]["number"])
+
+
+async def put_before(client: Client) -> list[int]:
+    return [
+        int(record["checkpoint"]["number"])
+        for thread in threads_of(client)
+        for record in await client.run("list_checkpoints", thread_id=thread, limit=10 * THREAD_LENGTH)
+    ]
+
+
+async def remember(client: Client, number: int) -> None:
+    """Write one item again and again; its version counts the writes that were carried out."""
+    await client.run("put", ("load", client.name), "item", {"number": number})
+
+
+async def remembered(client: Client) -> int:
+    item = await client.run("get_item", ("load", client.name), "item")
+    return 0 if item is None else int(item.value["number"])
+
+
+async def note(client: Client, number: int) -> None:
+    """Append to a session's scratchpad, where a note that is appended twice is stored twice."""
+    await client.run("append_scratchpad", str(number))
+
+
+async def noted_newest(client: Client) -> int:
+    notes = await client.run("get_scratchpad", 1)
+    return int(notes[-1]) if notes else 0
+
+
+async def noted(client: Client) -> list[int]:
+    return [int(one) for one in await client.run("get_scratchpad")]
+
+
+async def append(client: Client, number: int) -> None:
+    """Append an item without an id, so that an append that is carried out twice stores two items."""
+    await client.run("append", TranscriptKey("load", "", client.name), [NewItem(number)])
+
+
+async def appended(client: Client, **part: int) -> list[int]:
+    read = await client.run("read", TranscriptKey("load", "", client.name), **part)
+    return [] if read is None else [int(item.content) for item in read.items]
+
+
+async def appended_newest(client: Client) -> int:
+    return ([0, *await appended(client, last=1)])[-1]
+
+
+FAMILIES = (
+    Family(CheckpointStore, SyncCheckpointStore, save, saved_newest, saved),
+    Family(MySQLCheckpointSaver, SyncMySQLCheckpointSaver, put, put_newest, put_before),
+    Family(MemoryStore, SyncMemoryStore, remember, remembered, None),
+    Family(WorkingMemory, SyncWorkingMemory, note, noted_newest, noted, of_client=True),
+    Family(TranscriptStore, SyncTranscriptStore, append, appended_newest, appended),
+)
 
 
 class Load:
@@ -314,7 +284,7 @@ class Load:
 
     def __init__(self, ways: Sequence[Way], number: int, *, first: int = 0, prefix: str = "client") -> None:
         self.clients = [
-            FAMILIES[index % len(FAMILIES)](ways[index % len(ways)], f"{prefix} {index}")
+            Client(FAMILIES[index % len(FAMILIES)], ways[index % len(ways)], f"{prefix} {index}")
             for index in range(first, first + number)
         ]
         self._stop = asyncio.Event()
@@ -322,7 +292,7 @@ class Load:
 
     def start(self) -> None:
         """Start all clients."""
-        self._tasks = [asyncio.create_task(client.run(self._stop)) for client in self.clients]
+        self._tasks = [asyncio.create_task(client.work(self._stop)) for client in self.clients]
 
     async def go_on(self, writes: int, within_s: float) -> None:
         """Wait until each client has this many more acknowledged writes."""

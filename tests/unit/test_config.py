@@ -32,11 +32,7 @@ def refused(**options: Any) -> str:
 
 def test_without_options_it_is_a_local_server_with_safe_defaults() -> None:
     config = MySQLConfig()
-    assert (config.driver, config.endpoints, config.user) == (
-        "mysql-connector",
-        (Endpoint("localhost", 3306),),
-        "root",
-    )
+    assert (config.driver, config.endpoints, config.user) == ("mysql-connector", (Endpoint("localhost", 3306),), "root")
     assert (config.database, config.table_prefix, config.tenant) == ("locus", "locus_", "default")
     assert (config.ssl_mode, config.ddl_mode, config.pipeline, config.search) == ("PREFERRED", "create", True, True)
     assert config.ttl_s is None

@@ -111,28 +111,35 @@ def test_generated_documents_of_options_are_up_to_date() -> None:
         ("SyncMySQLCheckpointer", "Options of MySQLCheckpointer", "docs/checkpoints.md"),
         ("MemoryStore", "Options of MemoryStore", "docs/memories.md"),
         ("SyncMemoryStore", "Options of MemoryStore", "docs/memories.md"),
+        ("WorkingMemory", "Options of WorkingMemory", "docs/working.md"),
+        ("SyncWorkingMemory", "Options of WorkingMemory", "docs/working.md"),
     ],
 )
 def test_the_table_of_options_is_the_signature(name: str, title: str, page: str) -> None:
     parameters = inspect.signature(getattr(locus_mysql, name)).parameters.values()
     named = {item.name: item.default for item in parameters if item.kind is not item.VAR_KEYWORD}
+    if "WorkingMemory" in name:
+        assert named.pop("session_id") is inspect.Parameter.empty
     assert options(title, page) == named
 
 
-@pytest.mark.parametrize("name", ["WorkingMemory", "SyncWorkingMemory"])
-def test_the_table_of_options_of_working_memory_is_the_signature(name: str) -> None:
-    session_id, *others, _ = inspect.signature(getattr(locus_mysql, name)).parameters.values()
-    assert session_id.default is inspect.Parameter.empty
-    named = {item.name: item.default for item in others}
-    assert options("Options of WorkingMemory", "docs/working.md") == named
+#: Public names that the tables of methods leave out.
+UNLISTED = {"config", "close", "database", "tenant_scope"}
 
 
-@pytest.mark.parametrize("name", ["WorkingMemory", "SyncWorkingMemory"])
-def test_the_table_of_methods_of_working_memory_is_the_class(name: str) -> None:
-    found = {
-        code(method.strip()) for _, cell in rows(section("Methods", "docs/working.md")) for method in cell.split(",")
-    }
-    assert found == public(getattr(locus_mysql, name)) - {"close", "open", "session_id", "tenant"}
+@pytest.mark.parametrize("side", ["", "Sync"])
+@pytest.mark.parametrize(
+    ("name", "page", "unlisted"),
+    [
+        ("MemoryStore", "docs/memories.md", UNLISTED | {"embed_texts"}),
+        ("TranscriptStore", "docs/agent-sdks.md", UNLISTED),
+        ("WorkingMemory", "docs/working.md", {"close", "open", "session_id", "tenant"}),
+    ],
+)
+def test_the_table_of_methods_is_the_class(side: str, name: str, page: str, unlisted: set[str]) -> None:
+    table = rows(section("Methods", page))
+    value = getattr(locus_mysql.transcripts if name == "TranscriptStore" else locus_mysql, side + name)
+    assert {code(method.strip()) for _, cell in table for method in cell.split(",")} == public(value) - unlisted
 
 
 def test_the_docstring_of_the_configuration_names_every_option() -> None:
@@ -161,22 +168,6 @@ def test_the_table_of_methods_is_the_checkpointer(name: str) -> None:
 def test_the_store_has_the_first_groups_of_methods(name: str) -> None:
     *groups, _ = methods()
     assert set().union(*groups) == public(getattr(locus_mysql, name)) - {"config"}
-
-
-@pytest.mark.parametrize("name", ["MemoryStore", "SyncMemoryStore"])
-def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
-    found = {
-        code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
-    }
-    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "embed_texts", "database", "tenant_scope"}
-
-
-@pytest.mark.parametrize("name", ["TranscriptStore", "SyncTranscriptStore"])
-def test_the_table_of_methods_of_transcripts_is_the_store(name: str) -> None:
-    found = {
-        code(method.strip()) for _, cell in rows(section("Methods", "docs/agent-sdks.md")) for method in cell.split(",")
-    }
-    assert found == public(getattr(locus_mysql.transcripts, name)) - {"config", "close", "database", "tenant_scope"}
 
 
 def test_the_table_of_commands_is_the_command_line() -> None:

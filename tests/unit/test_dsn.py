@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from locus_mysql.config import Endpoint, MySQLConfig
+from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import ConfigError
 
 SECRET = "s3cr3t-Pa55"
@@ -22,25 +22,41 @@ def refused(**options: Any) -> str:
     return str(caught.value)
 
 
-def from_dsn(dsn: str) -> MySQLConfig:
-    return MySQLConfig(dsn=dsn)
-
-
-def test_a_dsn_has_user_password_host_port_and_database() -> None:
-    config = from_dsn("mysql://agent:pw@db.example.com:3307/app")
-    assert config == MySQLConfig(host="db.example.com", port=3307, user="agent", password="pw", database="app")
-
-
-def test_options_missing_from_a_dsn_keep_their_defaults() -> None:
-    config = from_dsn("mysql:///app")
-    assert config.endpoints == MySQLConfig().endpoints
-    assert (config.user, config.database) == ("root", "app")
+@pytest.mark.parametrize(
+    ("dsn", "options"),
+    [
+        (
+            "mysql://agent:pw@db.example.com:3307/app",
+            {"host": "db.example.com", "port": 3307, "user": "agent", "password": "pw", "database": "app"},
+        ),
+        ("mysql:///app", {"database": "app"}),
+        (
+            "mysql://us%40er:p%3A%2F%3F%23%5B%5D%40%25%2B%20%E6%9D%B1@host/my%2Dapp?tenant=a%26b%3Dc%40d",
+            {"host": "host", "user": "us@er", "password": "p:/?#[]@%+ 東", "database": "my-app", "tenant": "a&b=c@d"},
+        ),
+        ("mysql://a+b:c+d@h/db?tenant=e+f", {"host": "h", "user": "a+b", "password": "c+d", "tenant": "e+f"}),
+        (
+            "mysql://h/db?pipeline=false&pool_size=3&ttl_s=1.5&search=0&ddl_mode=off&compression=none",
+            {"host": "h", "pool_size": 3, "ttl_s": 1.5, "ddl_mode": "off", "compression": "none"}
+            | dict.fromkeys(("pipeline", "search"), False),
+        ),
+        ("mysql://root@/db?unix_socket=/run/my.sock", {"unix_socket": "/run/my.sock"}),
+        ("mysql:///db?hosts=a,b:3307", {"hosts": ("a", "b:3307")}),
+        ("mysql://root@[::1]:3307/db", {"host": "[::1]", "port": 3307}),
+        (SecretStr("mysql://u:pw@h/db\n"), {"host": "h", "user": "u", "password": "pw"}),
+    ],
+    ids=str,
+)
+def test_a_dsn_has_the_options_that_keywords_have(dsn: Any, options: dict[str, Any]) -> None:
+    found, expected = MySQLConfig(dsn=dsn), MySQLConfig(**{"database": "db", **options})
+    assert found.endpoints == expected.endpoints
+    assert found.model_copy(update={"host": expected.host}) == expected
 
 
 @pytest.mark.parametrize("dsn", ["mysql://", "mysql://u:secret@localhost", "mysql:///", "mysql://localhost/?port=1"])
 def test_a_dsn_without_a_database_is_refused_unless_it_is_given(dsn: str) -> None:
     with pytest.raises(ConfigError, match=r"names no database.* give database=") as caught:
-        from_dsn(dsn)
+        MySQLConfig(dsn=dsn)
     assert "secret" not in str(caught.value)
     assert MySQLConfig(dsn=dsn, database="app").database == "app"
     for environment, options in [
@@ -52,38 +68,6 @@ def test_a_dsn_without_a_database_is_refused_unless_it_is_given(dsn: str) -> Non
             MySQLConfig.from_env(environment, **options)
         assert MySQLConfig.from_env({**environment, "LOCUS_MYSQL_DATABASE": "app"}, **options).database == "app"
         assert MySQLConfig.from_env(environment, **options, database="app").database == "app"
-
-
-def test_percent_encoding_is_honoured_everywhere() -> None:
-    config = from_dsn("mysql://us%40er:p%3A%2F%3F%23%5B%5D%40%25%2B%20%E6%9D%B1@host/my%2Dapp?tenant=a%26b%3Dc%40d")
-    assert config.user == "us@er"
-    assert config.password.get_secret_value() == "p:/?#[]@%+ 東"
-    assert config.database == "my-app"
-    assert config.tenant == "a&b=c@d"
-
-
-def test_a_plus_sign_is_a_plus_sign() -> None:
-    config = from_dsn("mysql://a+b:c+d@h/db?tenant=e+f")
-    assert (config.user, config.password.get_secret_value(), config.tenant) == ("a+b", "c+d", "e+f")
-
-
-def test_every_option_but_the_password_may_stand_in_a_dsn() -> None:
-    config = from_dsn("mysql://h/db?pipeline=false&pool_size=3&ttl_s=1.5&search=0&ddl_mode=off&compression=none")
-    assert (config.pipeline, config.pool_size, config.ttl_s) == (False, 3, 1.5)
-    assert (config.search, config.ddl_mode, config.compression) == (False, "off", "none")
-
-
-def test_a_dsn_may_name_a_socket_or_several_hosts() -> None:
-    assert from_dsn("mysql://root@/db?unix_socket=/run/my.sock").endpoints[0].unix_socket == "/run/my.sock"
-    assert from_dsn("mysql:///db?hosts=a,b:3307").endpoints == (Endpoint("a", 3306), Endpoint("b", 3307))
-
-
-def test_a_dsn_may_name_an_ipv6_address() -> None:
-    assert from_dsn("mysql://root@[::1]:3307/db").endpoints == (Endpoint("::1", 3307),)
-
-
-def test_a_dsn_may_be_secret_and_may_end_with_a_line_break() -> None:
-    assert MySQLConfig(dsn=SecretStr("mysql://u:pw@h/db\n")).password.get_secret_value() == "pw"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +111,7 @@ def test_a_dsn_may_be_secret_and_may_end_with_a_line_break() -> None:
 )
 def test_the_error_of_a_wrong_dsn_names_the_mistake(dsn: str, named: str | None) -> None:
     if named is None:
-        assert from_dsn(dsn).database == "db"
+        assert MySQLConfig(dsn=dsn).database == "db"
     else:
         assert named in refused(dsn=dsn)
 
@@ -142,7 +126,7 @@ def test_the_error_of_a_wrong_dsn_names_the_mistake(dsn: str, named: str | None)
     ],
 )
 def test_a_dsn_in_sqlalchemy_s_form_names_the_driver(scheme: str, driver: str) -> None:
-    config = from_dsn(f"{scheme}://u:pw@h:3307/db?charset=utf8mb4&collation=utf8mb4_0900_ai_ci&pool_size=3")
+    config = MySQLConfig(dsn=f"{scheme}://u:pw@h:3307/db?charset=utf8mb4&collation=utf8mb4_0900_ai_ci&pool_size=3")
     assert (config.driver, config.user, config.port, config.pool_size) == (driver, "u", 3307, 3)
     assert MySQLConfig(dsn=f"{scheme}://h/db", driver=driver).driver == driver
     assert "driver" in refused(dsn=f"{scheme}://h/db", driver="another")

@@ -45,17 +45,19 @@ from ..engines import LOCK_WAITS, PROCESSLIST
 
 DEADLINE_S = 180.0
 
-_CLASSES = {
-    ("store", "async"): CheckpointStore,
-    ("store", "sync"): SyncCheckpointStore,
-    ("backend", "async"): MySQLBackend,
-    ("backend", "sync"): SyncMySQLBackend,
-    ("saver", "async"): MySQLCheckpointSaver,
-    ("saver", "sync"): SyncMySQLCheckpointSaver,
-    ("memories", "async"): MemoryStore,
-    ("memories", "sync"): SyncMemoryStore,
-    ("transcripts", "async"): TranscriptStore,
-    ("transcripts", "sync"): SyncTranscriptStore,
+AWAITED: dict[str, Any] = {
+    "store": CheckpointStore,
+    "backend": MySQLBackend,
+    "saver": MySQLCheckpointSaver,
+    "memories": MemoryStore,
+    "transcripts": TranscriptStore,
+}
+BLOCKING: dict[str, Any] = {
+    "store": SyncCheckpointStore,
+    "backend": SyncMySQLBackend,
+    "saver": SyncMySQLCheckpointSaver,
+    "memories": SyncMemoryStore,
+    "transcripts": SyncTranscriptStore,
 }
 
 #: running: in progress. asks: a packet is about to be sent. answered: the server's answer is held back. done: ended.
@@ -280,6 +282,7 @@ class Stage:
         self._make_config = make_config
         self._run_sql = run_sql
         driver, _, self._way = side.rpartition("-")
+        self._classes = BLOCKING if self._way == "sync" else AWAITED
         self._driver = f"staged {driver}"
         self.side = f"{self._driver}-{self._way}"
         register_driver(self._driver, StagedDriver(self._driver, driver))
@@ -303,12 +306,12 @@ class Stage:
             self._kinds.add(kind)
             self._make_tables(kind)
         config = self._make_config(**{"driver": self._driver, "ssl_mode": "DISABLED", "ddl_mode": "off", **options})
-        self._stores.append(_CLASSES[kind, self._way](config))
+        self._stores.append(self._classes[kind](config))
         return Process(self, self._stores[-1])
 
     def _make_tables(self, kind: str) -> None:
         config = self._make_config(driver=self._driver, ssl_mode="DISABLED")
-        self._stores.append(_CLASSES[kind, self._way](config))
+        self._stores.append(self._classes[kind](config))
         outcome = self._stores[-1].count()
         if self._way == "async":
             self._await(outcome)

@@ -382,9 +382,3 @@ def test_a_delete_whose_answer_was_lost_spares_what_was_made_afterwards(
     for load in (lambda *args: stage.afresh("load", *args), other.load, one.load):
         assert load("thread") == load("thread", "c1") == conversation("plum")
     check_tables()
-
-
-# A call whose first attempt arrives after the second one has been carried out
-
-
-# Deleted states are also removed from the caches

@@ -9,11 +9,7 @@ import pytest
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.schema import Schema, Table
-from locus_mysql.dialect.server_roles import (
-    MEMBERS,
-    VIEW,
-    WRITES,
-)
+from locus_mysql.dialect.server_roles import MEMBERS, VIEW, WRITES
 from locus_mysql.dialect.variants import NO_TABLE_YET
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, register_driver
 from locus_mysql.engine.bootstrap import VERSION

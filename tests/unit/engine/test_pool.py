@@ -221,9 +221,7 @@ class Gated(Pool):
                 await asyncio.sleep(0.001)
 
 
-async def test_a_call_takes_a_connection_that_is_given_back_before_the_one_that_is_opened_for_it(
-    awaited: bool,
-) -> None:
+async def test_a_call_takes_a_connection_that_is_given_back_before_the_one_that_is_opened_for_it(awaited: bool) -> None:
     pool = Gated(awaited)
     first = await pool.borrow()
     pool.driver.open.clear()

@@ -9,15 +9,7 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.server_roles import (
-    GROUP,
-    MEMBERS,
-    NO_LONGER_WRITTEN,
-    ONLY_WHERE_WRITTEN,
-    SPLITS,
-    VIEW,
-    WRITES,
-)
+from locus_mysql.dialect.server_roles import GROUP, MEMBERS, NO_LONGER_WRITTEN, ONLY_WHERE_WRITTEN, SPLITS, VIEW, WRITES
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.cluster.topology import (
     BRIEFLY_S,

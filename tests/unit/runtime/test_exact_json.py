@@ -48,6 +48,8 @@ def test_a_refused_value_is_named_by_its_path_and_type(value: Any, message: str)
 def test_a_refused_value_without_a_path_is_named_by_its_type() -> None:
     with pytest.raises(InvalidInput, match="The value is of type date, which JSON cannot hold exactly"):
         check_json(date(2026, 1, 31), "The value")
+    with pytest.raises(InvalidInput, match="The state must be a dict, not list"):
+        check_json_object([], "The state")
 
 
 def test_a_value_without_a_json_form_is_named_by_its_path_and_type() -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from locus_mysql.errors import UsageError
 from locus_mysql.transfer.engine import TransferReport, run_blocking, transfer
 
 
@@ -97,3 +98,8 @@ def test_sides_that_block_need_no_event_loop() -> None:
 
     assert run_blocking(transfer(Numbers(5), target, TransferReport("number"))).copied == 5
     assert asyncio.run(within_a_loop()).copied == 5
+
+
+def test_at_least_one_unit_is_written_at_a_time() -> None:
+    with pytest.raises(UsageError, match="at_once"):
+        asyncio.run(transfer(Numbers(5), Written(), TransferReport("number"), at_once=0))

@@ -58,4 +58,13 @@ CHECKPOINTS: dict[str, Case] = {
     "vacuum": (saved, lambda side: side.store.begin("vacuum", 0)),
     "forget_tenant": (saved, lambda side: side.store.begin("forget_tenant")),
 }
+
+
+def checkpoints_left(side: Stores) -> Any:
+    return {
+        thread_id: [(name, side.store.load(thread_id, name)) for name in side.store.list_checkpoints(thread_id)]
+        for thread_id in sorted(side.store.list_threads())
+    }
+
+
 CHECKPOINTS_MEANWHILE = (saved_over, thread_saved_anew, all_deleted)

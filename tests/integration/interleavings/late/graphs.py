@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewGraphCheckpoint, NewValue
@@ -128,4 +129,16 @@ GRAPHS: dict[str, Case] = {
     "copy of what is missing": (None, lambda side: side.saver.begin("copy_thread", "source", "thread")),
     "vacuum": (put_two, lambda side: side.saver.begin("vacuum", 0)),
 }
+
+
+def graphs_left(side: Stores) -> Any:
+    writes = side.run(side.graphs.loading.writes(TENANT, "thread", tables.checkpoint_key("default", "c1"), None))
+    return writes, {
+        thread_id: [
+            (one["checkpoint_id"], one["checkpoint"]) for one in side.saver.list_checkpoints(thread_id=thread_id)
+        ]
+        for thread_id in sorted(side.saver.list_threads())
+    }
+
+
 GRAPHS_MEANWHILE = (thread_goes_on, graph_made_anew, graph_deleted, checkpoints_removed)

@@ -52,3 +52,10 @@ def item_put_again(side: Stores) -> None:
 
 def item_deleted(side: Stores) -> None:
     side.memories.delete(PLACE, "drink")
+
+
+def memories_left(side: Stores) -> Any:
+    return [(key, side.memories.get(PLACE, key)) for key in sorted(side.memories.list_keys(PLACE))]
+
+
+MEMORIES_MEANWHILE = (item_put_again, item_put_anew, item_deleted)

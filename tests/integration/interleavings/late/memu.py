@@ -162,3 +162,28 @@ def recall_cleared(side: Stores) -> None:
     side.run(SegmentOperations(side.memu).clear_segments())
     side.run(WorkspaceResourceOperations(side.memu).clear_resources())
     side.run(recall_file(side, "What Ada drinks"))
+
+
+def memu_left(side: Stores) -> Any:
+    items, categories = side.run(ItemOperations(side.memu).list_items()), CategoryOperations(side.memu)
+    links = side.run(RelationOperations(side.memu).list_relations())
+    resources = side.run(ResourceOperations(side.memu).list_resources())
+    return (
+        sorted((one.summary, one.extra.get("reinforcement_count")) for one in items.values()),
+        [(one.name, one.description, one.summary) for one in side.run(categories.list_categories()).values()],
+        (len(links), len(resources)),
+    )
+
+
+def recall_left(side: Stores) -> Any:
+    files = side.run(RecallFileOperations(side.memu).list_recall_files())
+    resources = side.run(WorkspaceResourceOperations(side.memu).list_resources())
+    return (
+        [(one.name, one.description, one.content) for one in files.values()],
+        [one.text for one in side.run(SegmentOperations(side.memu).list_segments())],
+        [one.url for one in resources.values()],
+    )
+
+
+MEMU_MEANWHILE = (memu_goes_on, memu_unlinked, memu_cleared)
+RECALL_MEANWHILE = (recall_goes_on, recall_cleared)

@@ -75,3 +75,13 @@ def transcript_made_anew(side: Stores) -> None:
 
 def transcript_deleted(side: Stores) -> None:
     side.transcripts.delete(SESSION, parts=True)
+
+
+def transcripts_left(side: Stores) -> Any:
+    found = side.transcripts.list_transcripts("test", parts=True)
+    return [
+        (one.key, one.header.state, [item.content for item in side.transcripts.read(one.key).items]) for one in found
+    ]
+
+
+TRANSCRIPTS_MEANWHILE = (transcript_goes_on, transcript_made_anew, transcript_deleted)

@@ -48,3 +48,6 @@ def turn_goes_round(side: Stores) -> None:
 def turn_goes_back(side: Stores) -> None:
     if side.made is not None:
         side.run(side.turns.release(side.made))
+
+
+TURNS_MEANWHILE = (turn_goes_round, turn_goes_back)

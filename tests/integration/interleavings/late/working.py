@@ -64,3 +64,14 @@ WORKING: dict[str, Case] = {
     for prepare in (filled, None)
 }
 WORKING["forget_tenant"] = (filled, lambda side: side.begin(side.working.forget_tenant(TENANT)))
+
+
+def working_left(side: Stores) -> Any:
+    variables, notes, task, kept = (
+        ask(side, calls.ReadAll(), calls.ReadNotes(), calls.ReadTask(), calls.ListCheckpoints()).finish().results
+    )
+    found = {key: one.value for key, one in variables.items()}
+    return found, notes, task, [one.checkpoint_id for one in kept]
+
+
+WORKING_MEANWHILE = (session_goes_on, session_made_anew, session_ended)

@@ -72,9 +72,7 @@ async def talk() -> Talk:
 
 
 @pytest.mark.parametrize(
-    ("limits", "sent"),
-    [({"read_s": 0.01}, True), ({"write_s": 0.01}, False)],
-    ids=["no answer", "not sent"],
+    ("limits", "sent"), [({"read_s": 0.01}, True), ({"write_s": 0.01}, False)], ids=["no answer", "not sent"]
 )
 async def test_sending_and_the_answer_have_a_limit_each(limits: dict[str, float], sent: bool) -> None:
     talk = Talk(**{"write_s": 3600, "read_s": 3600, **limits})

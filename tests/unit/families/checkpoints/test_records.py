@@ -1,4 +1,4 @@
-"""Records of checkpoints made from rows; damaged rows are skipped."""
+"""What a store returns without a limit."""
 
 from __future__ import annotations
 

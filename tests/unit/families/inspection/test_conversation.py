@@ -139,12 +139,7 @@ def test_openais_hosted_tools_are_calls_with_their_own_results() -> None:
                 {"type": "web_search_call", "id": "w", "action": {"type": "search", "query": "Oslo"}},
                 {"type": "mcp_call", "id": "m", "server_label": "s", "name": "add", "arguments": "{}", "output": "3"},
                 {"type": "mcp_call", "id": "f", "name": "add", "arguments": "{}", "error": "no number"},
-                {
-                    "type": "code_interpreter_call",
-                    "id": "i",
-                    "code": "a",
-                    "outputs": [{"type": "logs", "logs": "1"}],
-                },
+                {"type": "code_interpreter_call", "id": "i", "code": "a", "outputs": [{"type": "logs", "logs": "1"}]},
                 {"type": "shell_call", "call_id": "s", "action": {"commands": ["ls"]}},
                 {"type": "shell_call_output", "call_id": "s", "output": [{"stdout": "a"}]},
                 {"role": "user", "content": "Thanks."},

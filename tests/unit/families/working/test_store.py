@@ -12,21 +12,11 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from locus_mysql import MySQLConfig
-from locus_mysql.errors import (
-    CapacityExceeded,
-    ConfigError,
-    CorruptCheckpoint,
-    InvalidInput,
-    NotFound,
-)
+from locus_mysql.errors import CapacityExceeded, ConfigError, CorruptCheckpoint, InvalidInput, NotFound
 from locus_mysql.families.working.calls import Address, Call, Limits, Variable, Write, WriteTask
 from locus_mysql.families.working.values import encode
 from locus_mysql.runtime.exact_json import encode_json
-from locus_mysql.working import (
-    InMemoryStorage,
-    SyncWorkingMemory,
-    WorkingMemory,
-)
+from locus_mysql.working import InMemoryStorage, SyncWorkingMemory, WorkingMemory
 
 from ....either_side import AnyStore as AnyMemory
 
@@ -71,6 +61,12 @@ async def test_reading_returns_the_written_value(memory: AnyMemory, value: Any) 
         if isinstance(value, dict):
             assert list(read) == list(value)
     assert await memory.exists("key")
+
+
+async def test_a_value_is_compared_whatever_the_order_of_its_keys(memory: AnyMemory) -> None:
+    await memory.set("key", {"a": 1, "b": [2]})
+    assert await memory.compare_and_set("key", {"b": [2], "a": 1}, {"n": 1})
+    assert not await memory.compare_and_set("key", {"n": True}, 2)
 
 
 @pytest.mark.parametrize(
@@ -206,21 +202,10 @@ def test_a_dsn_in_place_of_the_session_id_is_refused_without_repeating_it(
 )
 @pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
 def test_the_error_of_an_unknown_option_lists_the_known_ones(kind: Any, where: Any) -> None:
-    for begin in (
-        lambda: kind("session", where, max_key=5),
-        lambda: kind.open(where, session_id="session", max_key=5),
-    ):
+    for begin in (lambda: kind("session", where, max_key=5), lambda: kind.open(where, session_id="session", max_key=5)):
         with pytest.raises(ConfigError, match="max_key: there is no such option") as refused:
             begin()
-        for name in (
-            "session_ttl_s",
-            "end_on_exit",
-            "max_keys",
-            "max_checkpoints",
-            "on_full",
-            "tenant",
-            "driver",
-        ):
+        for name in ("session_ttl_s", "end_on_exit", "max_keys", "max_checkpoints", "on_full", "tenant", "driver"):
             assert name in str(refused.value)
 
 

@@ -42,8 +42,7 @@ def tree(node: NamespaceNode) -> Any:
 
 
 @pytest.mark.parametrize(
-    "state",
-    [None, {}, {"damaged": "x"}, {"task_id": 1, "status": "running"}, {"task_id": "t", "status": None}],
+    "state", [None, {}, {"damaged": "x"}, {"task_id": 1, "status": "running"}, {"task_id": "t", "status": None}]
 )
 def test_a_state_that_is_no_task_is_none(state: Any) -> None:
     assert task_of(state) is None

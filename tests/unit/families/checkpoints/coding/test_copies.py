@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding import payload
-from locus_mysql.families.checkpoints.coding.payload import (
-    Copy,
-    copied,
-    find_copies,
-    inserted_pieces,
-)
+from locus_mysql.families.checkpoints.coding.payload import Copy, copied, find_copies, inserted_pieces
 from locus_mysql.records.framing import DamagedFrame
 from locus_mysql.runtime.exact_json import encode_json
 

@@ -13,9 +13,10 @@ import pytest
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.delta import PAYLOAD, StoredRow, assemble
 from locus_mysql.families.checkpoints.coding.payload import DICTIONARY
+from locus_mysql.families.checkpoints.records import decode_state_text
 
 from ..states import CLEAR
-from .stored_rows import State
+from .stored_rows import State, Table, message
 
 HEADER: State = {"p": 0, "t": 0, "c": {"a": 6}, "l": [["a", 0, 3, 2, "00" * 16]]}
 
@@ -35,6 +36,26 @@ def forged(header: Any, head: bytes = b'{"a":[]}', suffixes: bytes = b"1,2", **l
 def checked(kind: bytes, body: bytes) -> StoredRow:
     token = b"t" * 16
     return StoredRow(7, token, CLEAR.seal(kind, (body,), PAYLOAD, token))
+
+
+def test_a_row_too_few_or_too_many_is_noticed() -> None:
+    table, lineage = Table(), ()
+    state: State = {"messages": [message(0, 3_000)]}
+    for turn in range(20):
+        state["messages"].append(message(turn, 480))
+        _, lineage = table.save(state, lineage)
+    rows = max((table.chain(seq) for seq in table.rows), key=len)
+    assert len(rows) > 2
+    for at in range(1, len(rows)):
+        for wrong in ([*rows[:at], *rows[at + 1 :]], [*rows[:at], *rows[at - 1 :]]):
+            with pytest.raises(CorruptCheckpoint):
+                assemble(wrong, "t", CLEAR)
+
+
+@pytest.mark.parametrize("text", [b"[1]", b"null", b"", b"{", b"\xff"])
+def test_a_state_that_is_not_an_object_is_damaged(text: bytes) -> None:
+    with pytest.raises(CorruptCheckpoint, match="thread 't' is not readable JSON of an object"):
+        decode_state_text(text, "t")
 
 
 class TestForgedRows:

@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
-from locus_mysql.families.checkpoints.coding.delta import (
-    REWRITING_ROWS,
-    Held,
-    Lineage,
-    NotHeld,
-    rows_needed,
-)
+from locus_mysql.families.checkpoints.coding.delta import REWRITING_ROWS, Held, Lineage, NotHeld, rows_needed
 
 from .....thoroughness import FULL
 from ..states import same, stored_bytes
@@ -182,3 +176,11 @@ class TestProvisional:
         table, finals, _ = self.turns(64, 3)
         for turn, seq in enumerate(finals, start=1):
             assert len(table.chain(seq)) <= math.log2(turn) + 1
+
+    def test_a_small_provisional_state_also_builds_on_the_lasting_one(self) -> None:
+        table = Table()
+        _, lineage = table.save({"a": 1}, ())
+        delta, lineage = table.save({"a": 2}, lineage, provisional=True)
+        assert delta.base is not None
+        assert [ancestor.seq for ancestor in lineage] == [2, 1]
+        assert table.load(2)[0] == {"a": 2}
