@@ -62,7 +62,7 @@ def typed(text: str) -> list[str]:
 
 def deep() -> str:
     """Return a cursor after half of the threads."""
-    return to_cursor(True, datetime.now(UTC) - timedelta(days=DAYS / 2), "")
+    return to_cursor(datetime.now(UTC) - timedelta(days=DAYS / 2), "user")
 
 
 OPERATIONS: dict[str, Call] = {

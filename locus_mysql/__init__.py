@@ -10,98 +10,66 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .config import MySQLConfig
-    from .drivers.interface import register_driver
-    from .encryption import Encryption
-    from .errors import LocusMySQLError
-    from .families.checkpoints.preconditions import NO_CHECKPOINT, ThreadBranched
-    from .families.checkpoints.store import CheckpointStore, SyncCheckpointStore
-    from .families.graphs.store import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
-    from .families.memories.store import MemoryStore, SyncMemoryStore
-    from .families.migrating import migrate
-    from .families.reencryption import reencrypt
-    from .families.working.records import TaskState
-    from .families.working.store import SyncWorkingMemory, WorkingMemory
-    from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
-    from .integrations.locus.checkpointer import (
-        MySQLCheckpointer,
-        SyncMySQLCheckpointer,
-        mysql_checkpointer,
-        register,
-    )
-    from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
-    from .integrations.locus.transfer import copy_threads
-    from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
-    from .runtime.database import Database
-
-    __all__ = [
-        "NO_CHECKPOINT",
-        "CheckpointStore",
-        "Database",
-        "Encryption",
-        "LocusMySQLError",
-        "MemoryStore",
-        "MySQLBackend",
-        "MySQLCheckpointSaver",
-        "MySQLCheckpointer",
-        "MySQLConfig",
-        "MySQLMemory",
-        "SyncCheckpointStore",
-        "SyncMemoryStore",
-        "SyncMySQLBackend",
-        "SyncMySQLCheckpointSaver",
-        "SyncMySQLCheckpointer",
-        "SyncMySQLMemory",
-        "SyncWorkingMemory",
-        "TaskState",
-        "ThreadBranched",
-        "WorkingMemory",
-        "WorkingMemoryHook",
-        "WorkingSessions",
-        "__version__",
-        "copy_threads",
-        "migrate",
-        "mysql_checkpointer",
-        "reencrypt",
-        "register",
-        "register_driver",
-        "working_memory_tools",
-    ]
+    from .config import MySQLConfig as MySQLConfig
+    from .drivers.interface import register_driver as register_driver
+    from .encryption import Encryption as Encryption
+    from .errors import LocusMySQLError as LocusMySQLError
+    from .families.checkpoints.preconditions import NO_CHECKPOINT as NO_CHECKPOINT
+    from .families.checkpoints.preconditions import ThreadBranched as ThreadBranched
+    from .families.checkpoints.store import CheckpointStore as CheckpointStore
+    from .families.checkpoints.store import SyncCheckpointStore as SyncCheckpointStore
+    from .families.graphs.store import MySQLCheckpointSaver as MySQLCheckpointSaver
+    from .families.graphs.store import SyncMySQLCheckpointSaver as SyncMySQLCheckpointSaver
+    from .families.memories.store import MemoryStore as MemoryStore
+    from .families.memories.store import SyncMemoryStore as SyncMemoryStore
+    from .families.migrating import migrate as migrate
+    from .families.reencryption import reencrypt as reencrypt
+    from .families.working.records import TaskState as TaskState
+    from .families.working.store import SyncWorkingMemory as SyncWorkingMemory
+    from .families.working.store import WorkingMemory as WorkingMemory
+    from .integrations.locus.backend import MySQLBackend as MySQLBackend
+    from .integrations.locus.backend import SyncMySQLBackend as SyncMySQLBackend
+    from .integrations.locus.checkpointer import MySQLCheckpointer as MySQLCheckpointer
+    from .integrations.locus.checkpointer import SyncMySQLCheckpointer as SyncMySQLCheckpointer
+    from .integrations.locus.checkpointer import mysql_checkpointer as mysql_checkpointer
+    from .integrations.locus.checkpointer import register as register
+    from .integrations.locus.memory import MySQLMemory as MySQLMemory
+    from .integrations.locus.memory import SyncMySQLMemory as SyncMySQLMemory
+    from .integrations.locus.transfer import copy_threads as copy_threads
+    from .integrations.locus.working import WorkingMemoryHook as WorkingMemoryHook
+    from .integrations.locus.working import WorkingSessions as WorkingSessions
+    from .integrations.locus.working import working_memory_tools as working_memory_tools
+    from .runtime.database import Database as Database
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "NO_CHECKPOINT": ".families.checkpoints.preconditions",
-    "CheckpointStore": ".families.checkpoints.store",
-    "Database": ".runtime.database",
-    "Encryption": ".encryption",
-    "LocusMySQLError": ".errors",
-    "MemoryStore": ".families.memories.store",
-    "MySQLBackend": ".integrations.locus.backend",
-    "MySQLCheckpointSaver": ".families.graphs.store",
-    "MySQLCheckpointer": ".integrations.locus.checkpointer",
-    "MySQLConfig": ".config",
-    "MySQLMemory": ".integrations.locus.memory",
-    "SyncCheckpointStore": ".families.checkpoints.store",
-    "SyncMemoryStore": ".families.memories.store",
-    "SyncMySQLBackend": ".integrations.locus.backend",
-    "SyncMySQLCheckpointSaver": ".families.graphs.store",
-    "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
-    "SyncMySQLMemory": ".integrations.locus.memory",
-    "SyncWorkingMemory": ".families.working.store",
-    "TaskState": ".families.working.records",
-    "ThreadBranched": ".families.checkpoints.preconditions",
-    "WorkingMemory": ".families.working.store",
-    "WorkingMemoryHook": ".integrations.locus.working",
-    "copy_threads": ".integrations.locus.transfer",
-    "WorkingSessions": ".integrations.locus.working",
-    "migrate": ".families.migrating",
-    "mysql_checkpointer": ".integrations.locus.checkpointer",
-    "register": ".integrations.locus.checkpointer",
-    "reencrypt": ".families.reencryption",
-    "register_driver": ".drivers.interface",
-    "working_memory_tools": ".integrations.locus.working",
+#: The public names by their modules.
+_NAMES = {
+    ".config": ("MySQLConfig",),
+    ".drivers.interface": ("register_driver",),
+    ".encryption": ("Encryption",),
+    ".errors": ("LocusMySQLError",),
+    ".families.checkpoints.preconditions": ("NO_CHECKPOINT", "ThreadBranched"),
+    ".families.checkpoints.store": ("CheckpointStore", "SyncCheckpointStore"),
+    ".families.graphs.store": ("MySQLCheckpointSaver", "SyncMySQLCheckpointSaver"),
+    ".families.memories.store": ("MemoryStore", "SyncMemoryStore"),
+    ".families.migrating": ("migrate",),
+    ".families.reencryption": ("reencrypt",),
+    ".families.working.records": ("TaskState",),
+    ".families.working.store": ("SyncWorkingMemory", "WorkingMemory"),
+    ".integrations.locus.backend": ("MySQLBackend", "SyncMySQLBackend"),
+    ".integrations.locus.checkpointer": (
+        "MySQLCheckpointer",
+        "SyncMySQLCheckpointer",
+        "mysql_checkpointer",
+        "register",
+    ),
+    ".integrations.locus.memory": ("MySQLMemory", "SyncMySQLMemory"),
+    ".integrations.locus.transfer": ("copy_threads",),
+    ".integrations.locus.working": ("WorkingMemoryHook", "WorkingSessions", "working_memory_tools"),
+    ".runtime.database": ("Database",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 #: What needs the Locus SDK.
 _OF_LOCUS = frozenset(

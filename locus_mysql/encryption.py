@@ -6,14 +6,13 @@ import base64
 import binascii
 import inspect
 import re
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 from pydantic import SecretStr
 
-from .background_loop import result_of
+from .background_loop import in_thread, result_of
 from .errors import ConfigError, EncryptionError, LocusMySQLError
 
 #: Length of a key of AES-256.
@@ -197,22 +196,18 @@ def _decoded(key: object, key_id: str) -> bytes:
 
 def _asked(ask: KeyFunction, key_id: str) -> object:
     """Call a function that returns keys, in a thread, as it may hang or start an event loop."""
-    answer: list[object] = []
-    failure: list[BaseException] = []
 
-    def call() -> None:
-        try:
-            key = ask(key_id)
-            answer.append(result_of(key) if inspect.isawaitable(key) else key)
-        except BaseException as error:  # reported in the caller's thread
-            failure.append(error)
+    def call() -> object:
+        key = ask(key_id)
+        return result_of(key) if inspect.isawaitable(key) else key
 
-    thread = threading.Thread(target=call, name="locus-mysql key", daemon=True)
-    thread.start()
-    thread.join(TIMEOUT_S)
-    if answer:
-        return answer[0]
-    if failure and isinstance(failure[0], LocusMySQLError):
-        raise failure[0]
-    reason = f"raised {type(failure[0]).__name__}" if failure else f"did not return within {TIMEOUT_S:g} s"
+    answer = in_thread(call, "locus-mysql key")
+    try:
+        return answer.result(TIMEOUT_S)
+    except LocusMySQLError:
+        raise
+    except BaseException as error:
+        if not answer.done() and not isinstance(error, TimeoutError):  # this thread was interrupted
+            raise
+        reason = f"raised {type(error).__name__}" if answer.done() else f"did not return within {TIMEOUT_S:g} s"
     raise EncryptionError(f"The function given as keys of encryption= {reason} when asked for key {key_id!r}.")

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from .encryption import Encryption
@@ -19,8 +29,7 @@ SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDEN
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 #: Identifiers: letters, digits, ``_`` and ``$``; a database may also hold ``-``. MySQL's limit is 64 characters.
-_DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
-_PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
+_DATABASE, _PREFIX = r"[A-Za-z0-9_$-]{1,64}", r"[A-Za-z_][A-Za-z0-9_]{0,39}|"
 
 #: The public classes by what they store, without the names of their other sides (``Sync…``, ``Async…``).
 CHECKPOINTS = ("CheckpointStore", "CrewFlowPersistence", "MySQLBackend", "MySQLCheckpointer", "StrandsStorage")
@@ -82,6 +91,44 @@ def is_sendable(password: str) -> bool:
     return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
 
 
+def _fitting(pattern: str, words: str) -> Callable[[str], str]:
+    """Return a check that a text fits a pattern."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(words)
+        return value
+
+    return check
+
+
+def _printable(value: str) -> str:
+    if "\0" in value or not value.isprintable():
+        raise ValueError("must hold printable characters only")
+    return value
+
+
+def _host(value: str) -> str:
+    endpoint_of(value, 1)
+    return value
+
+
+def _each_host(values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_host, values))
+
+
+def _named(value: Any) -> Any:
+    if value == "":
+        raise ValueError("names no folder")
+    return value
+
+
+def _absolute(folder: Path) -> Path:
+    if "\0" in str(folder):
+        raise ValueError("must not hold NUL")
+    return folder.absolute()  # now, as connections are opened later, when the current folder may be another
+
+
 def _option(
     default: Any,
     description: str,
@@ -114,19 +161,19 @@ class ConnectionOptions(BaseModel):
         "the default's library is not installed and exactly one other is, that one is used.",
         suggested=tuple(CLIENT_LIBRARIES),
     )
-    host: Annotated[str, Field(min_length=1, max_length=255)] = _option(
+    host: Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_host)] = _option(
         "localhost", "Host name or address of the server."
     )
     port: Annotated[int, Field(ge=1, le=65535)] = _option(3306, "TCP port.")
     unix_socket: Annotated[str, Field(min_length=1)] | None = _option(
         None, "Path of the server's socket, instead of host and port."
     )
-    embedded: Path | None = _option(
+    embedded: Annotated[Path, BeforeValidator(_named), AfterValidator(_absolute)] | None = _option(
         None,
         "Folder of a database that this process runs by itself, instead of a server's address "
         "([embedded](servers.md#embedded)). In a DSN: `mysql+embedded:///folder`.",
     )
-    hosts: tuple[str, ...] = _option(
+    hosts: Annotated[tuple[str, ...], AfterValidator(_each_host)] = _option(
         (),
         "Several servers, `host` or `host:port`, instead of `host` ([failover](servers.md#failover)). Calls go to the "
         "primary: a new connection asks the servers in this order, and skips one that is read-only, that is not a "
@@ -139,13 +186,15 @@ class ConnectionOptions(BaseModel):
         "(servers.md#reading-from-a-replica)).",
         advanced=True,
     )
-    user: Annotated[str, Field(min_length=1)] = _option("root", "Account name.")
+    user: Annotated[str, Field(min_length=1), AfterValidator(_printable)] = _option("root", "Account name.")
     password: SecretStr | PasswordFunction = _option(
         SecretStr(""),
         "Its password. It is never shown. Or a function without arguments, also an `async` one, that returns it: it is "
         "called for each new connection ([short-lived passwords](security.md#short-lived-passwords)).",
     )
-    database: str = _option(
+    database: Annotated[
+        str, AfterValidator(_fitting(_DATABASE, "must be 1 to 64 letters, digits, '_', '$' or '-'"))
+    ] = _option(
         "locus",
         "The database (schema) that holds the tables. It must exist. There is no default with a DSN: name it in the "
         "DSN or here.",
@@ -246,18 +295,6 @@ class ConnectionOptions(BaseModel):
             raise ConfigError("The password must be text here, not a function.")
         return self.password.get_secret_value()
 
-    @field_validator("database")
-    @classmethod
-    def _check_database(cls, value: str) -> str:
-        if not _DATABASE.fullmatch(value):
-            raise ValueError("must be 1 to 64 letters, digits, '_', '$' or '-'")
-        return value
-
-    @field_validator("user")
-    @classmethod
-    def _check_user(cls, value: str) -> str:
-        return _printable(value)
-
     @field_validator("password", mode="wrap")
     @classmethod
     def _check_password(cls, value: Any, check: Callable[[Any], SecretStr]) -> SecretStr | PasswordFunction:
@@ -272,35 +309,6 @@ class ConnectionOptions(BaseModel):
         if not is_sendable(password.get_secret_value()):
             raise ValueError("must hold neither NUL nor lone surrogates")
         return password
-
-    @field_validator("host")
-    @classmethod
-    def _check_host(cls, value: str) -> str:
-        endpoint_of(value, 1)
-        return value
-
-    @field_validator("embedded", mode="before")
-    @classmethod
-    def _check_embedded_is_given(cls, value: Any) -> Any:
-        if value == "":
-            raise ValueError("names no folder")
-        return value
-
-    @field_validator("embedded")
-    @classmethod
-    def _check_embedded(cls, value: Path | None) -> Path | None:
-        if value is None:
-            return None
-        if "\0" in str(value):
-            raise ValueError("must not hold NUL")
-        return value.absolute()  # now, as connections are opened later, when the current folder may be another
-
-    @field_validator("hosts")
-    @classmethod
-    def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for host in value:
-            endpoint_of(host, 1)
-        return value
 
     @model_validator(mode="after")
     def _check_contradictions(self) -> Self:
@@ -332,14 +340,14 @@ class StoreOptions(BaseModel):
         frozen=True, extra="forbid", hide_input_in_errors=True, strict=False, arbitrary_types_allowed=True
     )
 
-    tenant: Annotated[str, Field(min_length=1, max_length=128)] | None = _option(
+    tenant: Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)] | None = _option(
         "default",
         "Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's. With `None`, a call "
         "outside of a [`tenant_scope`](tenants.md) raises `TenantUnknown`.",
     )
-    table_prefix: str = _option(
-        "locus_", "Put before the names of the tables; at most 40 letters, digits and underscores."
-    )
+    table_prefix: Annotated[
+        str, AfterValidator(_fitting(_PREFIX, "must be at most 40 letters, digits and '_', not starting with a digit"))
+    ] = _option("locus_", "Put before the names of the tables; at most 40 letters, digits and underscores.")
     ttl_s: Seconds | None = _option(
         None,
         "A thread, transcript or memory expires this many seconds after its last save; `None` keeps it.",
@@ -380,13 +388,6 @@ class StoreOptions(BaseModel):
         """``ttl_s``, under the name by which Locus' ``StorageBackendAdapter`` recognises a backend with expiry."""
         return self.ttl_s
 
-    @field_validator("table_prefix")
-    @classmethod
-    def _check_prefix(cls, value: str) -> str:
-        if not _PREFIX.fullmatch(value):
-            raise ValueError("must be at most 40 letters, digits and '_', not starting with a digit")
-        return value
-
     @field_validator("encryption", mode="wrap")
     @classmethod
     def _check_encryption(cls, value: Any, _check: object) -> Encryption | None:
@@ -408,11 +409,6 @@ class StoreOptions(BaseModel):
                     "search and encryption exclude each other: a full-text index holds words in clear text"
                 )
         return options
-
-    @field_validator("tenant")
-    @classmethod
-    def _check_tenant(cls, value: str | None) -> str | None:
-        return value if value is None else _printable(value)
 
 
 def classes_that_use(option: str) -> tuple[str, ...]:
@@ -470,9 +466,3 @@ def endpoint_of(host: str, default_port: int) -> Endpoint:
     if not 1 <= port <= 65535:
         raise ValueError("has a port outside 1 to 65535")
     return Endpoint(match["v6"] or match["host"], port)
-
-
-def _printable(value: str) -> str:
-    if "\0" in value or not value.isprintable():
-        raise ValueError("must hold printable characters only")
-    return value

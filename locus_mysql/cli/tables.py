@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..dialect.partitioning import MAX_PARTITIONS, CannotPartition, partitioned
 from ..dialect.schema import DESCRIBE_OWN, TableComment, read_comment
+from ..dialect.structure import MAX_PARTITIONS, CannotPartition, partitioned
 from ..dialect.variants import OCEANBASE, FamilyRefused
 from ..dialect.words import NO_STOP_WORDS
 from ..engine.bootstrap import has_own_tables, has_tables

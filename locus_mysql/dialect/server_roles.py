@@ -103,8 +103,7 @@ GROUP_CONSISTENCY = Query(
     "WHERE VARIABLE_NAME = 'group_replication_consistency'",
     row=GroupConsistencyRow,
 )
-OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")  # it has no groups, nor that table
 
 # The table does not exist (error 1146), so there is no group.
-OCEANBASE.instead_of(GROUP.sql, "SELECT '' FROM DUAL WHERE FALSE")
-OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")
+for _query in (GROUP, GROUP_CONSISTENCY):
+    OCEANBASE.instead_of(_query.sql, "SELECT '' FROM DUAL WHERE FALSE")

@@ -1,4 +1,7 @@
-"""Columns and indexes of tables: those that CREATE TABLE declares, those that a server has, and their `Differences`."""
+"""Columns and indexes of tables: those that CREATE TABLE declares, those that a server has, and their `Differences`.
+
+And tables in partitions, for engines that spread partitions over servers: `partitioned`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .schema import Schema
-from .statement import Query, fill, placeholders
-from .variants import Variant
+from .statement import Query, Statement, fill, placeholders
+from .variants import FamilyRefused, Variant
 
 # DEFAULT and EXTRA show whether an INSERT may leave out a column that this package does not know.
 DESCRIBE_COLUMNS = """
@@ -334,3 +337,62 @@ def _extra(table: str, wanted: Structure, existing: Structure) -> Iterator[str]:
         if name not in wanted.indexes:
             harm = " It refuses rows that are equal in these columns." if index.unique else ""
             yield f"Table {table!r} also has an index {name!r}, {index}, which locus-mysql does not need.{harm}"
+
+
+#: The maximum number of partitions of a table in OceanBase.
+MAX_PARTITIONS = 8192
+
+#: Possible partitioning keys: the columns that identify a thread, a session, a namespace or a conversation. Every
+#: statement about one of these has a condition on all of its columns, and so reads one partition. A ledger is
+#: partitioned by its tokens.
+KEYS = (
+    ("tenant", "thread_id"),
+    ("tenant", "session_id"),
+    ("tenant", "sid"),
+    ("tenant", "path"),
+    ("tenant", "kind", "collection", "name"),
+    ("owner",),
+    ("tenant", "token"),
+)
+
+_UNIQUE_KEY = re.compile(r"(?:PRIMARY KEY|UNIQUE KEY \w+) \(([^()]*)\)")
+
+
+class CannotPartition(Exception):
+    """A table's keys do not all have the columns of one of `KEYS`."""
+
+
+def partitioned(schema: Schema, variant: Variant, partitions: int | None) -> tuple[Statement, ...]:
+    """Return the statements that create a family's tables on an engine, in partitions if a number is given.
+
+    Args:
+        schema: The tables.
+        variant: The engine's variant of the dialect.
+        partitions: The number of partitions of each table, 2 to `MAX_PARTITIONS`; None for tables without.
+
+    Raises:
+        FamilyRefused: The engine does not support the family.
+        CannotPartition: The primary key and the unique keys of a table have no columns in common that fit.
+    """
+    if schema.family not in variant.families:
+        raise FamilyRefused(variant.name, schema.family)
+    statements = [variant.statement(statement) for statement in schema.create()]
+    if partitions is None:
+        return tuple(statements)
+    keys = [", ".join(_partition_key(one.sql, name)) for name, one in zip(schema.names, statements, strict=True)]
+    return tuple(
+        Statement(f"{statement.sql}\n  PARTITION BY KEY ({key}) PARTITIONS {partitions}")
+        for key, statement in zip(keys, statements, strict=True)
+    )
+
+
+def _partition_key(text: str, table: str) -> Sequence[str]:
+    """Return the columns that a table is partitioned by. Each unique key must include them."""
+    unique = [{column.strip() for column in columns.split(",")} for columns in _UNIQUE_KEY.findall(text)]
+    for key in KEYS:
+        if unique and all(columns.issuperset(key) for columns in unique):
+            return key
+    raise CannotPartition(
+        f"Table `{table}` cannot be partitioned: not all of its unique keys have a thread, a session or a namespace. "
+        "Create the tables of this family without --partitions."
+    )

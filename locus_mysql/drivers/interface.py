@@ -9,13 +9,13 @@ uses a library's own types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..errors import ConfigError, DriverMissing
 from ..extras import CLIENT_LIBRARIES, install_command, installed_drivers, is_installed
@@ -233,13 +233,31 @@ class Driver(Protocol):
         """Open a connection for a task of the running event loop. Raises as `connect` does."""
 
 
-#: The module in the folder `libraries` and the class of each driver of this package.
-_HOMES = {
-    "mysql-connector": ("mysql_connector", "MySQLConnectorDriver"),
-    "aiomysql": ("aiomysql", "AiomysqlDriver"),
-    "pymysql": ("pymysql", "PyMySQLDriver"),
-    "asyncmy": ("asyncmy", "AsyncmyDriver"),
-}
+class LibraryDriver:
+    """A driver of this package; each module in the folder `libraries` has one, named ``DRIVER``.
+
+    Args:
+        name: Its name.
+        blocking: Opens a connection for a thread; None if the library has no blocking side.
+        awaited: Opens a connection for a task.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        blocking: Callable[[ConnectionOptions, Endpoint], SyncConnection] | None,
+        awaited: Callable[[ConnectionOptions, Endpoint], Coroutine[Any, Any, AsyncConnection]],
+    ) -> None:
+        self.name, self.connect_async = name, awaited
+        self.blocks = blocking is not None
+        self.connect = blocking or self._refuse
+
+    def _refuse(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
+        raise ConfigError(
+            f"The driver {self.name} works only with async calls. For synchronous calls use the driver "
+            "mysql-connector, pymysql or aiomysql."
+        )
+
 
 #: Registered drivers, and those of this package that were looked up.
 _drivers: dict[str, Driver] = {}
@@ -265,8 +283,8 @@ def find_driver(name: str) -> Driver:
     driver = _drivers.get(name)
     if driver is not None:
         return driver
-    if name not in _HOMES:
-        known = sorted({*_HOMES, *_drivers})
+    if name not in CLIENT_LIBRARIES:
+        known = sorted({*CLIENT_LIBRARIES, *_drivers})
         raise ConfigError(
             f"There is no driver {name!r}.{did_you_mean(name, known)} Known: {', '.join(known)}; register_driver adds "
             "others."
@@ -280,6 +298,5 @@ def find_driver(name: str) -> Driver:
             else "No other driver's is installed either."
         )
         raise DriverMissing(f"The library of driver {name!r} is not installed. Run {install_command(name)}. {advice}")
-    module, made = _HOMES[name]
-    driver = getattr(import_module(f".libraries.{module}", __package__), made)()
+    driver = import_module(f".libraries.{name.replace('-', '_')}", __package__).DRIVER
     return _drivers.setdefault(name, driver)

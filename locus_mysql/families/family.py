@@ -1,4 +1,4 @@
-"""The object that describes a family of tables: `Family`, and the protocols of its parts.
+"""The object that describes a family of tables: `Family`, and what some families have besides.
 
 A family is a set of tables that belong together. `registry` lists all families; commands, the service and the inspector
 iterate over that list and refer to no family by name.
@@ -61,47 +61,37 @@ class Maintains(Protocol):
         """Remove parts without an owner, whose owners' names would match, and what the family keeps besides."""
 
 
-class Family(Protocol):
-    """A set of tables that belong together, and what can be done with them."""
+class Family(ABC):
+    """A set of tables that belong together, and what can be done with them.
 
-    @property
-    def name(self) -> str:
-        """Its name in commands, in addresses of pages and in the comments of its tables, such as ``memories``."""
+    Attributes:
+        name: Its name in commands, in addresses of pages and in the comments of its tables, such as ``memories``.
+        title: Its name on pages, such as ``Long-term memory``.
+        users: The public classes that use the tables.
+        holds_threads: Whether the inspector and its commands show its rows as threads.
+        unit: The singular noun for what the size of a thread is counted in, such as ``checkpoint``.
+        vacuumed_by_age: Whether a vacuum removes rows by age, so that commands must be given an age.
+        on_request: Whether ``schema`` and ``grants`` include it only if it is named. Its tables have names that other
+            programs may use too. Commands that name no family therefore recognise them by their comments.
+    """
 
-    @property
-    def title(self) -> str:
-        """Its name on pages, such as ``Long-term memory``."""
+    name: str
+    title: str
+    users: str
+    holds_threads = True
+    unit = "row"
+    vacuumed_by_age = False
+    on_request = False
 
-    @property
-    def users(self) -> str:
-        """The public classes that use the tables."""
-
-    @property
-    def holds_threads(self) -> bool:
-        """Return whether the inspector and its commands show its rows as threads."""
-
-    @property
-    def unit(self) -> str:
-        """Return the singular noun for what the size of a thread is counted in, such as ``checkpoint``."""
-
-    @property
-    def vacuumed_by_age(self) -> bool:
-        """Return whether a vacuum removes rows by age, so that commands must be given an age."""
-
-    @property
-    def on_request(self) -> bool:
-        """Return whether ``schema`` and ``grants`` include it only if it is named.
-
-        Its tables have names that other programs may use too. Commands that name no family therefore recognise them by
-        their comments.
-        """
-
+    @abstractmethod
     def schema(self, config: MySQLConfig) -> Schema:
         """Return the tables and their layout version."""
 
+    @abstractmethod
     def maintenance(self, config: MySQLConfig) -> Maintains:
         """Return the object that counts and removes rows, of any tenant."""
 
+    @abstractmethod
     def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
         """Return the declarations from which exports, imports and copies follow, one for each table of owners.
 
@@ -114,40 +104,34 @@ class Family(Protocol):
         If it is None, these show only what all families have: the title, whether the tables exist, and the counts of
         `Maintenance.stored`.
         """
+        return None
 
     def changes(self, config: MySQLConfig) -> OwnerChanges | None:
         """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
+        return None
 
 
-class DeclaredFamily(ABC):
-    """A family whose upkeep, moving, encryption and inspection follow from its tables. See `Family`."""
-
-    name: str
-    title: str
-    users: str
-    holds_threads = True
-    unit = "row"
-    vacuumed_by_age = False
-    on_request = False
+class DeclaredFamily(Family):
+    """A family whose upkeep, moving, encryption and inspection follow from the declaration of its tables."""
 
     @abstractmethod
     def declaration(self, config: MySQLConfig) -> Tables:
         """Return the declaration of the tables."""
 
-    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
-        """Return the declarations from which exports, imports and copies follow, one for each table of owners."""
-        return (self.declaration(config),)
-
     def upkeep(self, config: MySQLConfig) -> Upkeep:
         """Return what is special about the upkeep."""
         return Upkeep()
 
+    def tables(self, config: MySQLConfig) -> tuple[Tables, ...]:
+        """See `Family.tables`."""
+        return (self.declaration(config),)
+
     def schema(self, config: MySQLConfig) -> Schema:
-        """Return the tables and their layout version."""
+        """See `Family.schema`."""
         return self.declaration(config).schema
 
     def maintenance(self, config: MySQLConfig) -> Maintains:
-        """Return the object that counts and removes rows, of any tenant."""
+        """See `Family.maintenance`."""
         return Maintenance(self.declaration(config), self.upkeep(config))
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
@@ -155,13 +139,13 @@ class DeclaredFamily(ABC):
         return self.declaration(config).encrypted_columns()
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads | None:
-        """Return the object that reads the tenant's threads for the inspector and the API."""
+        """See `Family.inspection`."""
         from .inspection.owners import OwnerThreads
 
         return OwnerThreads(self.declaration(config), config)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges | None:
-        """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
+        """See `Family.changes`."""
         from .inspection.owners import OwnerChanges
 
         return OwnerChanges(self.declaration(config), config)
@@ -190,17 +174,15 @@ class HasInspectorPage(Protocol):
 
 @runtime_checkable
 class EncryptsColumns(Protocol):
-    """A family that encrypts what it stores, if the configuration has ``encryption``."""
+    """A family that encrypts what it stores, if the configuration has ``encryption``; see `DeclaredFamily`."""
 
-    @property
-    def name(self) -> str:
-        """Its name in commands, in addresses of pages and in the comments of its tables, such as ``memories``."""
+    name: str
 
     def schema(self, config: MySQLConfig) -> Schema:
-        """Return the tables and their layout version."""
+        """See `Family.schema`."""
 
     def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
-        """Return the encrypted columns, and what their bytes are bound to, for ``reencrypt``."""
+        """See `DeclaredFamily.encrypted_columns`."""
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -98,8 +98,39 @@ Step: TypeAlias = tuple[Operation[Any], Schema | None]
 Progress: TypeAlias = Callable[[Receipt], None]
 
 
-async def forget(
-    database: Database,
+async def forget(database: Database, **options: Any) -> Receipt:
+    """Remove all that is stored of a customer, in all families whose tables exist, and return a receipt.
+
+    Args:
+        database: The database.
+        options: See `Database.forget`.
+    """
+    running, engine, result = _steps(database.config, **options), database.asynchronous, None
+    try:
+        while True:
+            result = await engine.run(*running.send(result), "validate")
+    except StopIteration as end:
+        return cast("Receipt", end.value)
+    finally:
+        if not options.get("dry_run"):
+            database.empty_caches()
+
+
+def forget_blocking(database: Database, **options: Any) -> Receipt:
+    """`forget` without an event loop."""
+    running, engine, result = _steps(database.config, **options), database.synchronous, None
+    try:
+        while True:
+            result = engine.run(*running.send(result), "validate")
+    except StopIteration as end:
+        return cast("Receipt", end.value)
+    finally:
+        if not options.get("dry_run"):
+            database.empty_caches()
+
+
+def _steps(
+    config: MySQLConfig,
     *,
     tenant: str | None = None,
     owners: Owners | None = None,
@@ -107,53 +138,6 @@ async def forget(
     by: str = "",
     earlier: Receipt | None = None,
     progress: Progress = lambda _: None,
-) -> Receipt:
-    """Remove all that is stored of a customer, in all families whose tables exist, and return a receipt."""
-    running = _steps(database.config, tenant, owners, dry_run, by, earlier, progress)
-    engine = database.asynchronous
-    try:
-        step = next(running)
-        while True:
-            step = running.send(await engine.run(step[0], step[1], "validate"))
-    except StopIteration as end:
-        return _receipt(end.value)
-    finally:
-        if not dry_run:
-            database.empty_caches()
-
-
-def forget_blocking(database: Database, **options: Any) -> Receipt:
-    """`forget` without an event loop."""
-    names = ("tenant", "owners", "dry_run", "by", "earlier", "progress")
-    defaults = (None, None, False, "", None, lambda _: None)
-    given = [options.pop(name, default) for name, default in zip(names, defaults, strict=True)]
-    if options:
-        raise InvalidInput(f"Forgetting has no option {', '.join(sorted(options))}.")
-    running = _steps(database.config, *given)
-    try:
-        step = next(running)
-        while True:
-            step = running.send(database.synchronous.run(step[0], step[1], "validate"))
-    except StopIteration as end:
-        return _receipt(end.value)
-    finally:
-        if not given[2]:
-            database.empty_caches()
-
-
-def _receipt(value: Any) -> Receipt:
-    assert isinstance(value, Receipt)  # noqa: S101 - `_steps` returns nothing else
-    return value
-
-
-def _steps(
-    config: MySQLConfig,
-    tenant: str | None,
-    owners: Owners | None,
-    dry_run: bool,
-    by: str,
-    earlier: Receipt | None,
-    progress: Progress,
 ) -> Generator[Step, Any, Receipt]:
     """Remove or list owners; see `forget`. Yields operations, and receives their results."""
     if tenant is None and owners is None:

@@ -95,11 +95,6 @@ def difference(before: StateView, after: StateView) -> Difference:
     return Difference(before.thread_id, before.checkpoint, after.checkpoint, messages, fields, cut, coarse)
 
 
-def message_changes(before: Sequence[Message], after: Sequence[Message]) -> list[MessageChange]:
-    """Return the change of each message, in the order of the conversation."""
-    return _message_changes(before, after, _Comparing(None, None))
-
-
 def _message_changes(before: Sequence[Message], after: Sequence[Message], comparing: _Comparing) -> list[MessageChange]:
     keys = [comparing.keys.of(message.raw) for message in before]
     other_keys = [comparing.keys.of(message.raw) for message in after]
@@ -117,16 +112,6 @@ def _message_changes(before: Sequence[Message], after: Sequence[Message], compar
             same = keys[index] == other_keys[other]
             changes.append(MessageChange("same" if same else "changed", before[index], after[other]))
     return changes
-
-
-def field_changes(before: Any, after: Any) -> Iterator[FieldChange]:
-    """Return the changed fields, in the order of the earlier state, added ones last.
-
-    Args:
-        before: A JSON value.
-        after: Another JSON value.
-    """
-    return _field_changes(before, after, "", 0, _Comparing(before, after))
 
 
 def _field_changes(before: Any, after: Any, path: str, depth: int, comparing: _Comparing) -> Iterator[FieldChange]:

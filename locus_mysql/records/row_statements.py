@@ -253,18 +253,23 @@ def after_row(table: Table, after: Row | None) -> tuple[str, dict[str, Any]]:
     """Return the condition for rows after one along the primary key, and its parameters; empty without one."""
     if after is None:
         return "", {}
-    return f" AND {_beyond(table.key)}", {f"after_{one}": after[one] for one in table.key}
+    return f" AND {beyond(table.key)}", {f"after_{one}": after[one] for one in table.key}
 
 
 @lru_cache(maxsize=64)
-def _beyond(key: tuple[str, ...]) -> str:
-    """Return the condition for rows after a key.
+def beyond(columns: tuple[str, ...], sign: str = ">", prefix: str = "after_") -> str:
+    """Return the condition for rows after, or before, a position in the order of some columns.
 
     The conditions are nested, because MySQL uses no range of an index for ``(a, b) > (%s, %s)``.
+
+    Args:
+        columns: The columns.
+        sign: How the last one is compared, such as ``>=``; the others are compared without equality.
+        prefix: The beginning of the names of the parameters.
     """
-    condition = f"o.{key[-1]} > :after_{key[-1]}"
-    for one in key[-2::-1]:
-        condition = f"o.{one} > :after_{one} OR (o.{one} = :after_{one} AND ({condition}))"
+    condition = f"o.{columns[-1]} {sign} :{prefix}{columns[-1]}"
+    for one in columns[-2::-1]:
+        condition = f"o.{one} {sign[0]} :{prefix}{one} OR (o.{one} = :{prefix}{one} AND ({condition}))"
     return f"({condition})"
 
 

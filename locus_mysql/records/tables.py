@@ -173,6 +173,8 @@ class Owner(Table):
         turns: The columns by which callers take turns on owners (`leases`): one with a turn is not removed by age.
         totals: Columns whose sums say how much is stored, each with a noun as in `Count`.
         together: The number of owners that one transaction removes.
+        about: The SQL expression of about how many parts an owner ``o`` has, from its own row; empty if that is
+            ``rows``, or unknown.
     """
 
     version: tuple[str, ...] = ()
@@ -197,6 +199,7 @@ class Owner(Table):
     turns: tuple[str, ...] = ()
     totals: tuple[tuple[str, str], ...] = ()
     together: int = 1
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,11 +210,17 @@ class Part(Table):
         since: A column of the part and one of its owner: only rows that are not below it are valid. None if all are.
         removed: A column that is 0 in valid rows; empty if there is none.
         counted: The SQL condition of rows whose number is what an owner holds, such as checkpoints; empty if none are.
+        size: The SQL expression of the bytes of a row ``c``; empty for those of its sealed columns.
+        at: The column with the time at which a row was written, for statistics by day; empty for that of its owner.
+        beside: The SQL expression of the bytes that a row ``c`` has in other tables of parts; empty if it has none.
     """
 
     since: tuple[str, str] | None = None
     removed: str = ""
     counted: str = ""
+    size: str = ""
+    at: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -38,31 +39,6 @@ AGE_LIMIT_DAYS = 365_000
 
 #: The tenants of the scopes around a call, by the identity of the options of each scope's store.
 _scopes: ContextVar[Mapping[int, str]] = ContextVar("locus_mysql_tenants", default=MappingProxyType({}))
-
-
-def check_thread_id(value: object) -> str:
-    """Check a thread id: text of 1 to 512 characters without NUL."""
-    return _check_id(value, "Thread id", THREAD_ID_LIMIT)
-
-
-def check_session_id(value: object) -> str:
-    """Check a session id: text of 1 to 512 characters without NUL."""
-    return _check_id(value, "Session id", THREAD_ID_LIMIT)
-
-
-def check_variable(value: object) -> str:
-    """Check the key of a variable: text of 1 to 512 characters without NUL."""
-    return _check_id(value, "A variable's key", THREAD_ID_LIMIT)
-
-
-def check_checkpoint_id(value: object) -> str:
-    """Check a checkpoint id: text of 1 to 128 characters without NUL."""
-    return _check_id(value, "Checkpoint id", CHECKPOINT_ID_LIMIT)
-
-
-def check_tenant(value: object) -> str:
-    """Check a tenant: text of 1 to 128 characters without NUL."""
-    return _check_id(value, "Tenant", TENANT_LIMIT)
 
 
 def check_limit(value: object, what: str = "limit", least: int = 0, most: int = 2**31) -> int:
@@ -169,6 +145,14 @@ def _check_id(value: object, what: str, limit: int) -> str:
     except UnicodeEncodeError:
         _check_encodable(value, what)
     return value
+
+
+#: Checks of ids, all of which are text without NUL.
+check_thread_id = partial(_check_id, what="Thread id", limit=THREAD_ID_LIMIT)
+check_session_id = partial(_check_id, what="Session id", limit=THREAD_ID_LIMIT)
+check_variable = partial(_check_id, what="A variable's key", limit=THREAD_ID_LIMIT)
+check_checkpoint_id = partial(_check_id, what="Checkpoint id", limit=CHECKPOINT_ID_LIMIT)
+check_tenant = partial(_check_id, what="Tenant", limit=TENANT_LIMIT)
 
 
 def _check_encodable(value: str, what: str) -> None:

@@ -30,7 +30,6 @@ SERVER_DEPTH_LIMIT = 100
 #: MySQL reads whole numbers beyond 64 bits as floats, which end at 2 to the power of 1,024.
 SERVER_NUMBER_BITS = 1_023
 
-_JSON_OBJECT = TypeAdapter(dict[str, JsonValue])
 _JSON = TypeAdapter(JsonValue)
 
 #: The longest number that Python reads: https://docs.python.org/3/library/stdtypes.html#int-max-str-digits
@@ -54,7 +53,7 @@ def check_json_object(value: object, what: str) -> None:
     if not isinstance(value, dict):
         raise InvalidInput(f"{what} must be a dict, not {type(value).__name__}.")
     if not _is_plain(value):
-        _check(_JSON_OBJECT, value, what, tagged=False)
+        _check(value, what)
 
 
 def check_json(value: object, what: str) -> None:
@@ -65,7 +64,7 @@ def check_json(value: object, what: str) -> None:
     """
     if value is None or type(value) in _SCALARS:
         return
-    _check(_JSON, value, what, tagged=True)
+    _check(value, what)
 
 
 def _is_plain(value: dict[Any, Any]) -> bool:
@@ -94,30 +93,29 @@ def _is_plain(value: dict[Any, Any]) -> bool:
     return False
 
 
-def _check(of: TypeAdapter[Any], value: object, what: str, *, tagged: bool) -> None:
+def _check(value: object, what: str) -> None:
     try:
-        of.validate_python(value, strict=True)
+        _JSON.validate_python(value, strict=True)
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
         if problem["type"] == "recursion_loop" or len(problem["loc"]) > 2 * NESTING_LIMIT:
             raise InvalidInput(f"{what} contains itself or is nested deeper than {NESTING_LIMIT} levels.") from None
-        refused = _refused(problem["loc"], value, of_key=problem["type"] == "string_type", tagged=tagged)
+        refused = _refused(problem["loc"], value, of_key=problem["type"] == "string_type")
         raise InvalidInput(
             f"{what} {refused}, which JSON cannot hold exactly. Use dicts with text keys, lists, text, numbers, "
             "booleans and None."
         ) from None
 
 
-def _refused(location: tuple[str | int, ...], value: object, *, of_key: bool, tagged: bool) -> str:
+def _refused(location: tuple[str | int, ...], value: object, *, of_key: bool) -> str:
     """Return the clause that names the path and the type of a refused value or key.
 
     Args:
         location: As pydantic reports it; that of a key ends with ``[key]``.
         value: The value that was checked.
         of_key: Whether a key was refused.
-        tagged: Whether the location begins with the name of a type.
     """
-    path = _path(location[:-1] if of_key else location, tagged=tagged)
+    path = _path(location[:-1] if of_key else location)
     for part in path[:-1] if of_key else path:
         value = value[part]  # type: ignore[index]  # pydantic has found a dict or a list there
     if of_key:
@@ -127,14 +125,10 @@ def _refused(location: tuple[str | int, ...], value: object, *, of_key: bool, ta
     return f"holds a {'key' if of_key else 'value'} of type {kind} at {where[:200]!r}" if path else f"is of type {kind}"
 
 
-def _path(location: tuple[str | int, ...], *, tagged: bool) -> list[str | int]:
-    """Return the path of a value, without the names of types that pydantic puts before keys.
-
-    Args:
-        location: As pydantic reports it.
-        tagged: Whether it begins with the name of a type.
-    """
+def _path(location: tuple[str | int, ...]) -> list[str | int]:
+    """Return the path of a value, without the names of types that pydantic puts before keys."""
     parts: list[str | int] = []
+    tagged = True
     for part in location:
         if tagged and part in {"dict", "list"}:
             tagged = False

@@ -20,16 +20,15 @@ from ..runtime.arguments import tenant_of
 from ..runtime.database import Database, Where, share
 from .access import Hosts, by_header
 from .api import memories, openapi, session_variables, sessions, threads
-from .api.threads import locus_endpoints
 from .dispatching import Admission, Dispatcher
 from .limits import Limits
 from .monitoring import HealthProbe, Metrics, MetricsAccess, health_endpoint, metrics_endpoint
-from .pages import common, differences, records, rendering, sign_in, statistics, thread
+from .pages import differences, records, rendering, sign_in, statistics, thread
 from .pages import threads as thread_lists
 from .pages.live import Live
 from .problems import Problem
 from .requests import Requests
-from .routing import Endpoint, Group, explain_no_route, explain_problem
+from .routing import Endpoint, Group, LenientQuery, explain_no_route, explain_problem
 from .services import Services
 from .tokens import Caller, Tokens
 
@@ -95,7 +94,7 @@ def create_app(
     counting = Metrics(database)
     api = [
         health_endpoint(HealthProbe(database), authenticate),
-        *locus_endpoints(),
+        *threads.LOCUS,
         *threads.ENDPOINTS,
         *(threads.VACUUM if vacuum else ()),
         *memories.ENDPOINTS,
@@ -142,13 +141,13 @@ def _pages(sign_ins: sign_in.SignIns) -> Group:
         *thread_lists.PAGES,
         *thread.PAGES,
         *differences.PAGES,
-        Endpoint("GET", "/inspect/events", live.events, query=common.EventsQuery),
+        Endpoint("GET", "/inspect/events", live.events, base=LenientQuery),
         *statistics.PAGES,
         *records.PAGES,
         *sign_in.PAGES,
-        Endpoint("GET", "/login", sign_ins.ask, "open", query=common.OnwardQuery),
-        Endpoint("POST", "/login", sign_ins.sign_in, "open", body="form"),
-        Endpoint("POST", "/logout", sign_ins.sign_out, body="form"),
+        Endpoint("GET", "/login", sign_ins.ask, "open", base=LenientQuery),
+        Endpoint("POST", "/login", sign_ins.sign_in, "open", form=True),
+        Endpoint("POST", "/logout", sign_ins.sign_out, form=True),
         *rendering.PAGES,
     ]
     return Group(endpoints, sign_ins.authenticate, rendering.explained_as_page)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from inspect import iscoroutinefunction
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import anyio.to_thread
 from anyio import CapacityLimiter
@@ -107,13 +107,12 @@ class Dispatcher:
             if endpoint.access == "write" and not caller.may_write:
                 raise Problem("read_only", "This token may read, but not write.")
         query = query_of(request, endpoint.lists)
-        if endpoint.query is not None:
-            request.state.query = parsed(endpoint.query, query, "The query")
-        elif query and endpoint.body != "form":
+        request.state.query = None if endpoint.query is None else parsed(endpoint.query, query, "The query")
+        if query and endpoint.query is None and not endpoint.form:
             raise Problem("invalid_input", "This endpoint takes no query.")
         if iscoroutinefunction(endpoint.handler):
             request.state.body = await self._read(request, endpoint)
-            return await self._in_time(endpoint.handler(request))
+            return await self._in_time(cast(Coroutine[Any, Any, Response], endpoint.call(request)))
         # A large body is read when its turn has come, as bodies that wait would fill the memory.
         body = None if announces_large(request) else await self._read(request, endpoint)
         await self._in_time(self.admission.begin(tenant, held))
@@ -125,11 +124,11 @@ class Dispatcher:
         return response
 
     async def _read(self, request: Request, endpoint: Endpoint) -> bytes:
+        if endpoint.form:
+            return await read_body(request, "application/x-www-form-urlencoded", FORM_BYTES, self.limits)
         if endpoint.body is None:
             check_no_body(request)
             return b""
-        if endpoint.body == "form":
-            return await read_body(request, "application/x-www-form-urlencoded", FORM_BYTES, self.limits)
         return await read_body(request, "application/json", self.limits.body_bytes, self.limits)
 
     async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
@@ -170,7 +169,7 @@ class Dispatcher:
             work.go_on(len(body))
             try:
                 request.state.body = body
-                if isinstance(endpoint.body, type):
+                if endpoint.body is not None:
                     request.state.body = parsed(endpoint.body, json_of(body, self.limits), "The body")
                     work.go_on(len(body))
                 response = endpoint.respond(request)

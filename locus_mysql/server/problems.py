@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TypeVar
 
 from starlette.responses import Response
 
@@ -29,6 +30,8 @@ from ..errors import (
     UsageError,
     VersionConflict,
 )
+
+T = TypeVar("T")
 
 #: The errors of the API by code: status, and remedy. Codes are stable.
 CODES: dict[str, tuple[int, str]] = {
@@ -105,6 +108,17 @@ class Problem(Exception):
 def not_found(what: str) -> Problem:
     """Return a 404: nothing exists that the caller may see."""
     return Problem("not_found", f"There is no such {what}.")
+
+
+def existing(found: T | None, what: str) -> T:
+    """Return what was found.
+
+    Raises:
+        Problem: Nothing was.
+    """
+    if found is None:
+        raise not_found(what)
+    return found
 
 
 def invalid(message: str) -> Problem:

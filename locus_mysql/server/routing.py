@@ -1,18 +1,25 @@
 """`Endpoint` and `Group`: the service's requests, and how their errors are explained.
 
+A handler declares what it receives by its signature: names of its path, ``body`` with a model, and others from the
+query.
+
+    @ENDPOINTS.add("GET", "/memories/keys", answer=ItemKeys)
+    def list_keys(request: Request, namespace: Namespace, limit: Limit = 100) -> Response:
+
 A path is split as it was sent, and each segment is decoded separately. So an id may contain slashes, dots, percent
 signs and any other character.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_origin
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_origin, get_type_hints
 from urllib.parse import quote, unquote
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, create_model
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -26,7 +33,7 @@ from .services import services_of
 from .tokens import Caller
 
 #: Carries out a request in a worker thread, or, if it is a coroutine function, in the event loop.
-Handler: TypeAlias = Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]
+Handler: TypeAlias = Callable[..., Response] | Callable[..., Awaitable[Response]]
 
 H = TypeVar("H", bound=Handler)
 
@@ -42,6 +49,18 @@ Access: TypeAlias = Literal["open", "read", "write"]
 _PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
+class StrictQuery(BaseModel):
+    """Base of the models of queries: one value for each name, except lists; unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LenientQuery(BaseModel):
+    """The same for pages: unknown names are ignored, as chat and mail programs add their own to links."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A method on a path, and its handler.
@@ -49,20 +68,20 @@ class Endpoint:
     Args:
         method: ``GET``, ``POST``, ``PUT``, ``PATCH`` or ``DELETE``; ``HEAD`` is answered by ``GET``.
         template: The path, such as ``/threads/{thread_id}/checkpoints``. A name in braces stands for one decoded
-            segment: ``request.path_params["thread_id"]``.
-        handler: Carries it out. ``request.state.caller`` is the `Caller`, ``request.state.query`` and
-            ``request.state.body`` are the query and the body, parsed by their models, ``request.app.state.services`` is
-            `Services`. It may raise `Problem` and any `LocusMySQLError`.
+            segment.
+        handler: Carries it out. Receives the request, and what its signature names: see the module.
+            ``request.state.caller`` is the `Caller`, ``request.app.state.services`` is `Services`. It may raise
+            `Problem` and any `LocusMySQLError`.
         access: The access that the caller needs.
         summary: A one-line summary for the description of the API.
-        query: The model of the query; without one, it must be empty.
-        body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
-            endpoint, as bytes in ``request.state.body``.
+        form: Whether the body is a form of a page, as bytes in ``request.state.body``.
         answer: The model, or type, of the answer, for the description of the API.
         family: The family whose tables the endpoint uses, if its query does not name another; None if it uses no
             tables, or checks for them itself.
         without_tables: The answer while these tables do not exist: a body for programs; or a noun, such as ``thread``,
             for an answer that it was not found. None for a write that creates them.
+        fixed: Arguments of the handler that neither the path nor the query has.
+        base: The base of the model of the query.
     """
 
     method: str
@@ -70,21 +89,46 @@ class Endpoint:
     handler: Handler
     access: Access = "read"
     summary: str = ""
-    query: type[BaseModel] | None = None
-    body: type[BaseModel] | Literal["form"] | None = None
+    form: bool = False
     answer: Any = None
     family: Family | None = None
     without_tables: Mapping[str, Any] | str | None = None
-    #: The template's parts.
-    segments: Sequence[str] = field(init=False)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    base: type[BaseModel] = StrictQuery
+    #: The model of the query; without one, the query must be empty.
+    query: type[BaseModel] | None = field(init=False)
+    #: The model of the JSON body; without one, there must be none, or a form.
+    body: type[BaseModel] | None = field(init=False)
     #: Fields of the query that are lists: their names may occur more than once.
     lists: frozenset[str] = field(init=False)
+    #: The names of the handler's arguments, besides the request.
+    names: Sequence[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "segments", self.template.split("/")[1:])
-        fields = {} if self.query is None else self.query.model_fields
-        lists = frozenset(name for name, one in fields.items() if get_origin(one.annotation) is list)
-        object.__setattr__(self, "lists", lists)
+        _, *parameters = inspect.signature(self.handler).parameters.values()
+        hints = get_type_hints(self.handler, include_extras=True)
+        elsewhere = {"body", *re.findall(r"{(\w+)}", self.template), *self.fixed}
+        fields: dict[str, Any] = {
+            one.name: (hints[one.name], ... if one.default is one.empty else one.default)
+            for one in parameters
+            if one.name not in elsewhere
+        }
+        query = create_model("Query", __base__=self.base, **fields) if fields else None
+        known = {} if query is None else query.model_fields
+        derived = {
+            "query": query,
+            "body": hints.get("body"),
+            "lists": frozenset(name for name, one in known.items() if get_origin(one.annotation) is list),
+            "names": [one.name for one in parameters],
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    def call(self, request: Request) -> Response | Awaitable[Response]:
+        """Call the handler."""
+        state = request.state
+        given = {**request.path_params, **self.fixed, **dict(state.query or {}), "body": state.body}
+        return self.handler(request, **{name: given[name] for name in self.names})
 
     def respond(self, request: Request) -> Response:
         """Handle a request in a worker thread; while the family's tables do not exist, answer that nothing is stored.
@@ -96,7 +140,7 @@ class Endpoint:
         if family is not None and self.query is not None and "family" in self.query.model_fields:
             family = find_family(request.state.query.family)
         if family is None or services_of(request).tables_exist(family) or self.without_tables is None:
-            return cast(Response, self.handler(request))
+            return cast(Response, self.call(request))
         if isinstance(self.without_tables, str):
             raise not_found(self.without_tables)
         return answer(self.without_tables)
@@ -107,31 +151,22 @@ class Endpoints(list[Endpoint]):
 
     Args:
         family: The family whose tables they use; see `Endpoint`.
+        base: The base of the models of their queries.
     """
 
-    def __init__(self, family: Family | None = None) -> None:
+    def __init__(self, family: Family | None = None, base: type[BaseModel] = StrictQuery) -> None:
         super().__init__()
-        self._family = family
+        self._defaults = {"family": family, "base": base}
 
-    def add(
-        self,
-        method: str,
-        template: str,
-        *,
-        access: Access | None = None,
-        query: type[BaseModel] | None = None,
-        body: type[BaseModel] | Literal["form"] | None = None,
-        answer: Any = None,
-        without_tables: Mapping[str, Any] | str | None = None,
-    ) -> Callable[[H], H]:
+    def add(self, method: str, template: str, **options: Any) -> Callable[[H], H]:
         """Return a decorator that adds an endpoint; see `Endpoint`. By default, only ``GET`` does not need to write."""
 
         def added(handler: H) -> H:
-            needed: Access = access or ("read" if method == "GET" else "write")
-            summary = (handler.__doc__ or "").partition(".")[0]
-            self.append(
-                Endpoint(method, template, handler, needed, summary, query, body, answer, self._family, without_tables)
-            )
+            derived = {
+                "access": "read" if method == "GET" else "write",
+                "summary": (handler.__doc__ or "").partition(".")[0],
+            }
+            self.append(Endpoint(method, template, handler, **{**derived, **self._defaults, **options}))
             return handler
 
         return added

@@ -1,11 +1,11 @@
-"""`Services`: the stores that handlers use; and the blocking `Inspector` of the pages."""
+"""`Services`: the stores that handlers use; and the blocking `Inspector`, whose coroutines `read` runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, cast
+from typing import Any, TypeVar, cast
 
 from starlette.requests import Request
 
@@ -25,7 +25,11 @@ from ..options import classes_that_use
 from ..runtime.arguments import tenant_of
 from ..runtime.database import Database
 from ..runtime.sealing import fetching_keys
+from ..transfer.engine import run_blocking
 from .problems import Problem
+
+#: Runs a coroutine of a `BlockingInspector`.
+read = run_blocking
 
 
 class Services:
@@ -121,10 +125,10 @@ class TenantStores:
         return AgentDicts(self._services.agents.of_tenant(self._tenant), self._database)
 
     @cached_property
-    def inspector(self) -> SyncInspector:
+    def inspector(self) -> BlockingInspector:
         """The inspector, for worker threads."""
         one = self._services
-        return SyncInspector(self._database, embed=one.embed, dims=one.dims, model=one.model, **self._options)
+        return BlockingInspector(self._database, embed=one.embed, dims=one.dims, model=one.model, **self._options)
 
     @cached_property
     def awaited_inspector(self) -> Inspector:
@@ -177,12 +181,11 @@ def stores_of(request: Request) -> TenantStores:
     return services_of(request).of(caller_tenant(request))
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Blocking(Inspector):
-    """An inspector whose coroutines never wait: what they need is there when they ask for it."""
+class BlockingInspector(Inspector):
+    """An inspector for any thread: its coroutines never wait; `read` runs them."""
 
     async def _send(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
         return self.database.synchronous.run(operation, schema, ddl_mode)
@@ -193,59 +196,3 @@ class _Blocking(Inspector):
     async def _embedded(self, step: EmbedTexts) -> Sequence[Any]:
         assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
         return embed_blocking(self._embed, step)
-
-
-def _blocking(
-    method: Callable[Concatenate[Inspector, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[SyncInspector, P], T]:
-    """Return the blocking form of a method of `Inspector`."""
-
-    def call(self: SyncInspector, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        coroutine = method(self._inspector, *args, **kwargs)
-        try:
-            coroutine.send(None)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        raise RuntimeError("A method of the inspector waited for an event loop.")
-
-    call.__doc__ = method.__doc__
-    return call
-
-
-class SyncInspector:
-    """`Inspector` with blocking methods, for any thread. The arguments are the same."""
-
-    def __init__(
-        self,
-        where: Database,
-        *,
-        embed: EmbedFunction | None = None,
-        dims: int | None = None,
-        model: str = "",
-        **options: Unpack[StoreKeywords],
-    ) -> None:
-        self._inspector = _Blocking(where, embed=embed, dims=dims, model=model, **options)
-        self.embeds = self._inspector.embeds
-        self.turns_at_once = self._inspector.turns_at_once
-
-    families = _blocking(Inspector.families)
-    threads = _blocking(Inspector.threads)
-    thread = _blocking(Inspector.thread)
-    previews = _blocking(Inspector.previews)
-    history = _blocking(Inspector.history)
-    state = _blocking(Inspector.state)
-    differences = _blocking(Inspector.differences)
-    states = _blocking(Inspector.states)
-    search = _blocking(Inspector.search)
-    by_metadata = _blocking(Inspector.by_metadata)
-    statistics = _blocking(Inspector.statistics)
-    stored = _blocking(Inspector.stored)
-    growth = _blocking(Inspector.growth)
-    changed = _blocking(Inspector.changed)
-    namespaces = _blocking(Inspector.namespaces)
-    items = _blocking(Inspector.items)
-    item = _blocking(Inspector.item)
-    search_memories = _blocking(Inspector.search_memories)
-    sessions = _blocking(Inspector.sessions)
-    session = _blocking(Inspector.session)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import ConfigError
 from ..runtime.arguments import check_tenant
@@ -65,38 +65,27 @@ class Caller:
     may_write: bool
 
 
+def _printable(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("must hold printable characters only")
+    return value
+
+
+def _digest(value: str) -> str:
+    if not _DIGEST.fullmatch(value):
+        raise ValueError("must be 64 hexadecimal digits in lower case, as `python -m locus_mysql token` prints them")
+    return value
+
+
 class TokenEntry(BaseModel):
     """A token's entry in the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
-    name: Annotated[str, Field(min_length=1, max_length=128)]
-    tenant: str
+    name: Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_printable)]
+    tenant: Annotated[str, AfterValidator(check_tenant), AfterValidator(_printable)]
     access: Literal["read", "write"]
-    sha256: str
-
-    @field_validator("name")
-    @classmethod
-    def _check_name(cls, value: str) -> str:
-        if not value.isprintable():
-            raise ValueError("must hold printable characters only")
-        return value
-
-    @field_validator("tenant")
-    @classmethod
-    def _check_tenant(cls, value: str) -> str:
-        if not check_tenant(value).isprintable():
-            raise ValueError("must hold printable characters only")
-        return value
-
-    @field_validator("sha256")
-    @classmethod
-    def _check_digest(cls, value: str) -> str:
-        if not _DIGEST.fullmatch(value):
-            raise ValueError(
-                "must be 64 hexadecimal digits in lower case, as `python -m locus_mysql token` prints them"
-            )
-        return value
+    sha256: Annotated[str, AfterValidator(_digest)]
 
     @property
     def caller(self) -> Caller:

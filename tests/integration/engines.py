@@ -77,6 +77,7 @@ LEFT_OUT = {
     r"families/test_migrating|test_changes_by_hand|test_health_names_a_missing": (
         "They upgrade or alter MySQL's tables; `migrate` is refused there."
     ),
+    r"test_a_put_waits_for_the_writes": "It looks for a wait for a whole table where MySQL lists it.",
     r"memu/test_growth|test_the_tables_are_those_of_memu": "They read MySQL's counters, or the types of columns.",
 }
 

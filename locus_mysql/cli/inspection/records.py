@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from ...engine.operation import drive_awaited
 from ...errors import NotFound
-from ...families.inspection.item_records import ItemRow, NamespaceRow
-from ...families.inspection.records import Page, SessionRow
+from ...families.inspection.records import Page
 from ...families.memories.family import MEMORIES
 from ...families.memories.operations import MemoryOperations
 from ...families.working import calls
@@ -21,7 +20,7 @@ from ...inspection.inspector import Inspector
 from ...runtime.arguments import tenant_of
 from ..arguments import FAILED, OK, add_connection, add_limit, add_prefix, add_tenant, notify, sanitize_line
 from .command import Clock, add_output, collect, confirm, format_size, look
-from .screen import Column, Screen, Segment, as_json, json_text, write_json
+from .screen import Column, Screen, Segment, as_json, json_text, number, write_json
 
 
 class Records(NamedTuple):
@@ -36,7 +35,6 @@ class Records(NamedTuple):
         name: Returns the description of a record from these arguments.
         page: Reads the page of a list that the arguments select.
         columns: Returns the columns of a list.
-        cells: Returns the cells of a record in a list.
         find: Reads a record; None if it does not exist.
         delete: Deletes a record; returns whether it existed.
     """
@@ -48,14 +46,9 @@ class Records(NamedTuple):
     names: Mapping[str, Mapping[str, Any]]
     name: Callable[[argparse.Namespace], str]
     page: Callable[[Inspector, argparse.Namespace], Awaitable[Page[Any]]]
-    columns: Callable[[argparse.Namespace], Sequence[Column]]
-    cells: Callable[[Any, Clock], Sequence[str]]
+    columns: Callable[[argparse.Namespace, Clock], Sequence[Column]]
     find: Callable[[Inspector, argparse.Namespace], Awaitable[Any]]
     delete: Callable[[Inspector, argparse.Namespace], Awaitable[bool]]
-
-
-def _numbers(*titles: str) -> Sequence[Column]:
-    return [Column(title, right=True, whole=True) for title in titles]
 
 
 def _page_of_memories(inspector: Inspector, arguments: argparse.Namespace) -> Awaitable[Page[Any]]:
@@ -64,9 +57,20 @@ def _page_of_memories(inspector: Inspector, arguments: argparse.Namespace) -> Aw
     return collect(read, arguments.limit, arguments.cursor)
 
 
-def _cells_of_memory(row: ItemRow | NamespaceRow, clock: Clock) -> Sequence[str]:
-    first = (row.key, row.preview[:80]) if isinstance(row, ItemRow) else (" / ".join(row.namespace), f"{row.items:,}")
-    return (*first, format_size(row.size_bytes), clock.age(row.updated_at))
+def _columns_of_memories(arguments: argparse.Namespace, clock: Clock) -> Sequence[Column]:
+    items = Column("item", lambda row: row.key, "bold"), Column("value", lambda row: row.preview[:80])
+    namespaces = (
+        Column("namespace", lambda row: " / ".join(row.namespace), "bold"),
+        number("items", lambda row: f"{row.items:,}"),
+    )
+    return *(items if arguments.namespace else namespaces), *_size_and_age(clock)
+
+
+def _size_and_age(clock: Clock) -> Sequence[Column]:
+    return (
+        number("size", lambda row: format_size(row.size_bytes)),
+        number("age", lambda row: "" if row.updated_at is None else clock.age(row.updated_at)),
+    )
 
 
 async def _delete_memory(inspector: Inspector, arguments: argparse.Namespace) -> bool:
@@ -96,20 +100,10 @@ _MEMORIES = Records(
     },
     name=lambda arguments: sanitize_line(f"item {arguments.key} in {' / '.join(arguments.namespace)}"),
     page=_page_of_memories,
-    columns=lambda arguments: (
-        (Column("item", "bold"), Column("value"), *_numbers("size", "age"))
-        if arguments.namespace
-        else (Column("namespace", "bold"), *_numbers("items", "size", "age"))
-    ),
-    cells=_cells_of_memory,
+    columns=_columns_of_memories,
     find=lambda inspector, arguments: inspector.item(arguments.namespace, arguments.key),
     delete=_delete_memory,
 )
-
-
-def _cells_of_session(row: SessionRow, clock: Clock) -> Sequence[str]:
-    age = "" if row.updated_at is None else clock.age(row.updated_at)
-    return (row.session_id, f"{row.variables:,}", format_size(row.size_bytes), age)
 
 
 async def _end_session(inspector: Inspector, arguments: argparse.Namespace) -> bool:
@@ -132,8 +126,11 @@ _SESSIONS = Records(
     page=lambda inspector, arguments: collect(
         partial(inspector.sessions, pattern=arguments.pattern), arguments.limit, arguments.cursor
     ),
-    columns=lambda _: (Column("session", "bold"), *_numbers("variables", "size", "age")),
-    cells=_cells_of_session,
+    columns=lambda _, clock: (
+        Column("session", lambda row: row.session_id, "bold"),
+        number("variables", lambda row: f"{row.variables:,}"),
+        *_size_and_age(clock),
+    ),
     find=lambda inspector, arguments: inspector.session(arguments.session),
     delete=_end_session,
 )
@@ -187,7 +184,7 @@ def _list(arguments: argparse.Namespace, records: Records) -> int:
         write_json({"records": page.items, "cursor": page.cursor})
     elif page.items:
         screen = Screen()
-        screen.table(records.columns(arguments), [records.cells(row, clock) for row in page.items])
+        screen.table(records.columns(arguments, clock), page.items)
         if page.cursor is not None:
             screen.line(Segment(f"There are more: --cursor {page.cursor}", "dim"))
     else:

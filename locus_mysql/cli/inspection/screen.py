@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -44,6 +44,7 @@ class Column(NamedTuple):
 
     Args:
         title: Its heading.
+        cell: Returns the cell of a row.
         style: The style of its cells.
         right: Whether it is right-aligned.
         whole: Whether its cells are never wrapped.
@@ -53,9 +54,15 @@ class Column(NamedTuple):
     """
 
     title: str
+    cell: Callable[[Any], str]
     style: str = ""
     right: bool = False
     whole: bool = False
+
+
+def number(title: str, cell: Callable[[Any], str]) -> Column:
+    """Return a column of numbers."""
+    return Column(title, cell, right=True, whole=True)
 
 
 def need_rich() -> None:
@@ -126,8 +133,8 @@ class Screen:
         else:
             self._print(Text("\n".join(" " * indent + line if line else "" for line in shown.split("\n"))))
 
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-        """Show a table."""
+    def table(self, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+        """Show a table with a line for each of the rows."""
         from rich.table import Table
         from rich.text import Text
 
@@ -142,7 +149,7 @@ class Screen:
                 no_wrap=column.whole,
             )
         for row in rows:
-            table.add_row(*(Text(self._cell(cell)) for cell in row))
+            table.add_row(*(Text(self._cell(column.cell(row))) for column in columns))
         self._print(table)
 
     def _cell(self, text: str) -> str:

@@ -40,7 +40,7 @@ from .command import (
     named,
     of_checkpoint,
 )
-from .screen import Column, Screen, Segment, as_json, json_text, write_json
+from .screen import Column, Screen, Segment, as_json, json_text, number, write_json
 
 #: The maximum number of characters of metadata shown for each checkpoint in a list.
 _METADATA_LIMIT = 60
@@ -196,25 +196,14 @@ def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> 
     below = [*(row.checkpoint_id for row in found[1:]), None]
     strays = any(one is not None and row.parent_id != one for row, one in zip(found, below, strict=True))
     columns = [
-        Column("checkpoint", "yellow"),
-        *([Column("follows")] if strays else []),
-        *([Column(clock.heading("saved"), whole=True)] if times else []),
-        Column("age", right=True, whole=True),
-        Column("size", right=True, whole=True),
-        *([Column("metadata", "dim")] if metadata else []),
+        Column("checkpoint", lambda row: row.checkpoint_id, "yellow"),
+        *([Column("follows", lambda row: row.parent_id or "")] if strays else []),
+        *([Column(clock.heading("saved"), lambda row: clock.time_text(row.created_at), whole=True)] if times else []),
+        number("age", lambda row: clock.age(row.created_at)),
+        number("size", lambda row: format_size(row.size_bytes)),
+        *([Column("metadata", lambda row: _metadata(row, screen), "dim")] if metadata else []),
     ]
-    rows = [
-        [
-            row.checkpoint_id,
-            *([row.parent_id or ""] if strays else []),
-            *([clock.time_text(row.created_at)] if times else []),
-            clock.age(row.created_at),
-            format_size(row.size_bytes),
-            *([_metadata(row, screen)] if metadata else []),
-        ]
-        for row in found
-    ]
-    screen.table(columns, rows)
+    screen.table(columns, found)
 
 
 def _metadata(row: CheckpointRow, screen: Screen) -> str:

@@ -33,7 +33,7 @@ from .command import (
     named,
     size_of,
 )
-from .screen import Column, Screen, Segment, write_json
+from .screen import Column, Screen, Segment, number, write_json
 
 #: Characters of the longest bar, and of the text beside it on a narrow terminal.
 _BAR, _BESIDE = 30, 50
@@ -110,25 +110,14 @@ def _show_threads(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: 
     several = len({row.family for row in page.items}) > 1
     times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     columns = [
-        Column("thread", "bold"),
-        *([Column("kind", whole=True)] if several else []),
-        *([Column(clock.heading("saved"), whole=True)] if times else []),
-        Column("age", right=True, whole=True),
-        Column("saves", right=True, whole=True),
-        Column("size", right=True, whole=True),
+        Column("thread", lambda row: row.thread_id, "bold"),
+        *([Column("kind", lambda row: find_family(row.family).title, whole=True)] if several else []),
+        *([Column(clock.heading("saved"), lambda row: clock.time_text(row.updated_at), whole=True)] if times else []),
+        number("age", lambda row: clock.age(row.updated_at)),
+        number("saves", lambda row: f"{row.checkpoints:,}"),
+        number("size", lambda row: format_size(row.size_bytes)),
     ]
-    rows = [
-        [
-            row.thread_id,
-            *([find_family(row.family).title] if several else []),
-            *([clock.time_text(row.updated_at)] if times else []),
-            clock.age(row.updated_at),
-            f"{row.checkpoints:,}",
-            format_size(row.size_bytes),
-        ]
-        for row in page.items
-    ]
-    screen.table(columns, rows)
+    screen.table(columns, page.items)
     for row in page.items:
         if row.damage is not None:
             screen.line(Segment("damaged: ", "red"), row.damage)
@@ -261,44 +250,28 @@ def _show_days(screen: Screen, days: Sequence[Day]) -> None:
     bar, room = "█" if screen.unicode else "#", max(0, min(_BAR, screen.width - _BESIDE))
     most = max(day.checkpoints for day in days) or 1
     columns = [
-        Column("day (UTC)", whole=True),
-        Column("threads", right=True, whole=True),
-        Column("saves", right=True, whole=True),
-        Column("added", right=True, whole=True),
-        Column("", "cyan", whole=True),
+        Column("day (UTC)", lambda day: day.day, whole=True),
+        number("threads", lambda day: f"{day.threads:,}"),
+        number("saves", lambda day: f"{day.checkpoints:,}"),
+        number("added", lambda day: format_size(day.size_bytes)),
+        Column("", lambda day: bar * -(-day.checkpoints * room // most), "cyan", whole=True),
     ]
-    rows = [
-        [
-            day.day,
-            f"{day.threads:,}",
-            f"{day.checkpoints:,}",
-            format_size(day.size_bytes),
-            bar * -(-day.checkpoints * room // most),
-        ]
-        for day in days
-    ]
-    screen.table(columns, rows)
+    screen.table(columns, days)
 
 
 def _show_largest(screen: Screen, largest: Sequence[LargeThread], clock: Clock) -> None:
     columns = [
-        Column("largest threads", "bold"),
-        Column("size", right=True, whole=True),
-        Column("grows by", right=True, whole=True),
-        Column("saves", right=True, whole=True),
-        Column("age", right=True, whole=True),
+        Column("largest threads", lambda large: large.thread.thread_id, "bold"),
+        number("size", lambda large: format_size(large.thread.size_bytes)),
+        number("grows by", _growth),
+        number("saves", lambda large: f"{large.thread.checkpoints:,}"),
+        number("age", lambda large: clock.age(large.thread.created_at)),
     ]
-    rows = [
-        [
-            large.thread.thread_id,
-            format_size(large.thread.size_bytes),
-            "\u2013" if large.bytes_per_day is None else f"{format_size(large.bytes_per_day)}/day",
-            f"{large.thread.checkpoints:,}",
-            clock.age(large.thread.created_at),
-        ]
-        for large in largest
-    ]
-    screen.table(columns, rows)
+    screen.table(columns, largest)
+
+
+def _growth(large: LargeThread) -> str:
+    return "\u2013" if large.bytes_per_day is None else f"{format_size(large.bytes_per_day)}/day"
 
 
 def add_rm(parser: argparse.ArgumentParser) -> None:

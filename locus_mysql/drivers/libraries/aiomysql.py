@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import ConnectionOptions, Endpoint
-from ..interface import AsyncConnection, SyncConnection
+from ..interface import LibraryDriver
 from ..login import imported_once
 from ..wire.awaited import AsyncAdapter
 from .pymysql import CLIENT_MULTI_STATEMENTS, PyMySQLConnection, after_login, before_login
@@ -21,12 +20,9 @@ class AiomysqlConnection(AsyncAdapter):
 
     async def log_in(self) -> None:
         """Log in with the library."""
-        config, endpoint = self.config, self.endpoint
+        config = self.config
         self.library = library = _connection_class()(
-            host=endpoint.host,
-            port=endpoint.port,
-            unix_socket=endpoint.unix_socket,
-            user=config.user,
+            **self.address,
             # aiomysql encodes it as Latin-1. Decoded by that first, UTF-8 arrives, as from MySQL's own client.
             password=config.password_text.encode().decode("latin-1"),
             db=config.database,
@@ -64,15 +60,4 @@ def _connection_class() -> Any:
     return QuietConnection
 
 
-class AiomysqlDriver:
-    """The driver ``aiomysql``."""
-
-    name = "aiomysql"
-
-    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """Open a connection for a thread."""
-        return PyMySQLConnection.open(config, endpoint)
-
-    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """Open a connection for a task."""
-        return await AiomysqlConnection.open(config, endpoint)
+DRIVER = LibraryDriver("aiomysql", PyMySQLConnection.open, AiomysqlConnection.open)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...config import ConnectionOptions, Endpoint
-from ...errors import ConfigError
-from ..interface import AsyncConnection, SyncConnection
+from ..interface import LibraryDriver
 from ..login import imported_once
 from ..wire.awaited import AsyncAdapter
 from .pymysql import CLIENT_MULTI_STATEMENTS, after_login, before_login
@@ -25,12 +23,9 @@ class AsyncmyConnection(AsyncAdapter):
 
     async def log_in(self) -> None:
         """Log in with the library."""
-        config, endpoint = self.config, self.endpoint
+        config = self.config
         self.library = library = _connection_class()(
-            host=endpoint.host,
-            port=endpoint.port,
-            unix_socket=endpoint.unix_socket,
-            user=config.user,
+            **self.address,
             password=config.password_text.encode(),  # str would be sent as Latin-1
             database=config.database,
             charset="utf8mb4",
@@ -67,19 +62,4 @@ def _connection_class() -> Any:  # its type stub lacks what is used here
     return Connection
 
 
-class AsyncmyDriver:
-    """The driver ``asyncmy``."""
-
-    name = "asyncmy"
-    blocks = False
-
-    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """Refuse: asyncmy has no synchronous side."""
-        raise ConfigError(
-            "The driver asyncmy works only with async calls. For synchronous calls use the driver "
-            "mysql-connector, pymysql or aiomysql."
-        )
-
-    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """Open a connection for a task."""
-        return await AsyncmyConnection.open(config, endpoint)
+DRIVER = LibraryDriver("asyncmy", None, AsyncmyConnection.open)

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...config import ConnectionOptions, Endpoint
+from ...config import ConnectionOptions
 from ...errors import ConfigError
-from ..interface import AsyncConnection, SyncConnection
+from ..interface import LibraryDriver
 from ..login import (
     CACHING_SHA2,
     FULL_LOGIN,
@@ -29,6 +29,7 @@ from ..wire.adapter import Adapter
 from ..wire.awaited import AsyncAdapter
 from ..wire.blocking import SyncAdapter
 from ..wire.sockets import connect
+from .pymysql import CLIENT_SSL
 
 #: If this capability were set, each query would have to begin with its attributes; `protocol_commands.query` sends
 #: none.
@@ -47,10 +48,7 @@ class BlockingConnection(SyncAdapter):
         _hook_in(self)
         library.open_socket = lambda: connect(endpoint, self.connected_by)
         library.connect(
-            host=endpoint.host,
-            port=endpoint.port,
-            unix_socket=endpoint.unix_socket,
-            user=config.user,
+            **self.address,
             password=config.password_text,
             database=config.database,
             client_flags=_client_flags(config),
@@ -80,12 +78,9 @@ class AwaitedConnection(AsyncAdapter):
 
     async def log_in(self) -> None:
         """Log in with the library."""
-        config, endpoint = self.config, self.endpoint
+        config = self.config
         self.library = library = awaited_class()(
-            host=endpoint.host,
-            port=endpoint.port,
-            unix_socket=endpoint.unix_socket,
-            user=config.user,
+            **self.address,
             password=config.password_text,
             database=config.database,
             client_flags=_client_flags(config),
@@ -108,18 +103,7 @@ class AwaitedConnection(AsyncAdapter):
         return None if writer is None else writer.transport
 
 
-class MySQLConnectorDriver:
-    """The driver ``mysql-connector``."""
-
-    name = "mysql-connector"
-
-    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """Open a connection for a thread."""
-        return BlockingConnection.open(config, endpoint)
-
-    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """Open a connection for a task."""
-        return await AwaitedConnection.open(config, endpoint)
+DRIVER = LibraryDriver("mysql-connector", BlockingConnection.open, AwaitedConnection.open)
 
 
 def _hook_in(adapter: Adapter) -> None:
@@ -155,16 +139,40 @@ def _client_flags(config: ConnectionOptions) -> int:
     return int(flags | ClientFlag.MULTI_STATEMENTS if config.pipeline else flags)
 
 
+class _LoginHooks:
+    """Our attributes of an authenticator."""
+
+    nonce: bytes
+    private: bool
+    check_login: Callable[[str], None]
+
+
+class _Hooks:
+    """Our attributes of a connection, and what it does after the server's greeting."""
+
+    check_greeting: Callable[[str, bool], None]
+    check_login: Callable[[str], None]
+    tls: ssl.SSLContext | None
+    tls_host: str
+    private: bool
+
+    def after_greeting(self: Any, authenticator: _LoginHooks, switch: Callable[[Any, str], Callable[..., Any]]) -> None:
+        """Check the server, prepare TLS, and replace the library's authenticator."""
+        self._client_flags &= ~_QUERY_ATTRIBUTES
+        greeting, sock, tls = self._handshake, self._socket, self.tls
+        self.check_greeting(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & CLIENT_SSL))
+        sock.build_ssl_context, sock.switch_to_ssl = lambda **_: tls, switch(sock, self.tls_host)
+        self.check_login(greeting["auth_plugin"])
+        self._authenticator, authenticator.nonce = authenticator, bytes(greeting["auth_data"])
+        authenticator.private, authenticator.check_login = self.private, self.check_login
+
+
 def _blocking_authenticator() -> Any:
     """`mysql.connector.authentication.MySQLAuthenticator` with our hooks."""
     from mysql.connector.authentication import MySQLAuthenticator
     from mysql.connector.protocol import MySQLProtocol
 
-    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
-        nonce: bytes
-        private: bool
-        check_login: Callable[[str], None]
-
+    class Authenticator(_LoginHooks, MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
             if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
                 plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
@@ -188,16 +196,10 @@ def _blocking_authenticator() -> Any:
 def blocking_class() -> Any:
     """`mysql.connector.connection.MySQLConnection` with our hooks."""
     from mysql.connector.connection import MySQLConnection
-    from mysql.connector.constants import ClientFlag
 
     authenticator_class = _blocking_authenticator()
 
-    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
-        check_greeting: Callable[[str, bool], None]
-        check_login: Callable[[str], None]
-        tls: ssl.SSLContext | None
-        tls_host: str
-        private: bool
+    class Connection(_Hooks, MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         open_socket: Callable[[], Any]
 
         def _get_connection(self) -> Any:
@@ -213,16 +215,7 @@ def blocking_class() -> Any:
         def _do_handshake(self) -> None:
             self._ssl_disabled = self.tls is None
             super()._do_handshake()
-            self._client_flags &= ~_QUERY_ATTRIBUTES
-            greeting: Any = self._handshake
-            self.check_greeting(
-                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
-            )
-            _use_tls_blocking(self._socket, self.tls, self.tls_host)
-            self.check_login(greeting["auth_plugin"])
-            self._authenticator = authenticator = authenticator_class()
-            authenticator.nonce = bytes(greeting["auth_data"])
-            authenticator.private, authenticator.check_login = self.private, self.check_login
+            self.after_greeting(authenticator_class(), _switch_blocking)
 
         def _post_connection(self) -> None:
             pass
@@ -235,11 +228,7 @@ def _awaited_authenticator() -> Any:
     from mysql.connector.aio.authentication import MySQLAuthenticator
     from mysql.connector.aio.protocol import MySQLProtocol
 
-    class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
-        nonce: bytes
-        private: bool
-        check_login: Callable[[str], None]
-
+    class Authenticator(_LoginHooks, MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         async def _handle_server_response(self, sock: Any, pkt: bytes) -> Any:
             if pkt[4] == _AUTH_SWITCH and len(pkt) > 5:
                 plugin, nonce = MySQLProtocol.parse_auth_switch_request(pkt)
@@ -263,32 +252,16 @@ def _awaited_authenticator() -> Any:
 def awaited_class() -> Any:
     """`mysql.connector.aio.connection.MySQLConnection` with our hooks."""
     from mysql.connector.aio.connection import MySQLConnection
-    from mysql.connector.constants import ClientFlag
 
     authenticator_class = _awaited_authenticator()
 
-    class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
-        check_greeting: Callable[[str, bool], None]
-        check_login: Callable[[str], None]
-        tls: ssl.SSLContext | None
-        tls_host: str
-        private: bool
-
+    class Connection(_Hooks, MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         async def _do_handshake(self) -> None:
             self._ssl_disabled = self.tls is None
             await super()._do_handshake()
-            self._client_flags &= ~_QUERY_ATTRIBUTES
-            greeting: Any = self._handshake
-            self.check_greeting(
-                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
-            )
-            _use_tls_awaited(self._socket, self.tls, self.tls_host)
             sock: Any = self._socket
             sock.close_connection = _leave_to_adapter
-            self.check_login(greeting["auth_plugin"])
-            self._authenticator = authenticator = authenticator_class()
-            authenticator.nonce = bytes(greeting["auth_data"])
-            authenticator.private, authenticator.check_login = self.private, self.check_login
+            self.after_greeting(authenticator_class(), _switch_awaited)
 
         async def _post_connection(self) -> None:
             pass
@@ -307,20 +280,18 @@ def _asks_for_password(strategy: Any, pkt: bytes) -> bool:
     return strategy.name == CACHING_SHA2 and pkt[4] == _AUTH_MORE_DATA and bytes(pkt[5:]) == FULL_LOGIN
 
 
-def _use_tls_blocking(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:
+def _switch_blocking(sock: Any, host: str) -> Callable[..., Any]:
     def switch_to_ssl(context: ssl.SSLContext, *_: object) -> None:
         sock.sock = context.wrap_socket(sock.sock, server_hostname=host)
 
-    sock.build_ssl_context = lambda **_: tls
-    sock.switch_to_ssl = switch_to_ssl
+    return switch_to_ssl
 
 
-def _use_tls_awaited(sock: Any, tls: ssl.SSLContext | None, host: str) -> None:
+def _switch_awaited(sock: Any, host: str) -> Callable[..., Any]:
     async def switch_to_ssl(context: ssl.SSLContext) -> None:
         await sock._writer.start_tls(context, server_hostname=host)
 
-    sock.build_ssl_context = lambda **_: tls
-    sock.switch_to_ssl = switch_to_ssl
+    return switch_to_ssl
 
 
 def _text(version: str | bytes) -> str:

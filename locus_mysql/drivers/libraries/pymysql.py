@@ -6,10 +6,10 @@ begin with an underscore are not public; they are what the library calls before 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ...config import ConnectionOptions, Endpoint
-from ..interface import AsyncConnection, SyncConnection
+from ..interface import LibraryDriver
 from ..login import imported_once
 from ..wire.adapter import Adapter
 from ..wire.blocking import SyncAdapter
@@ -27,10 +27,7 @@ class PyMySQLConnection(SyncAdapter):
         """Log in with the library, on a socket with a deadline."""
         config, endpoint = self.config, self.endpoint
         self.library = _connection_class()(
-            host=endpoint.host,
-            port=endpoint.port,
-            unix_socket=endpoint.unix_socket,
-            user=config.user,
+            **self.address,
             password=config.password_text.encode(),  # a str would be sent as Latin-1
             database=config.database,
             charset="utf8mb4",
@@ -64,18 +61,7 @@ def _connection_class() -> Any:
     return Connection
 
 
-class PyMySQLDriver:
-    """The driver ``pymysql``."""
-
-    name = "pymysql"
-
-    def connect(self, config: ConnectionOptions, endpoint: Endpoint) -> SyncConnection:
-        """Open a connection for a thread."""
-        return PyMySQLConnection.open(config, endpoint)
-
-    async def connect_async(self, config: ConnectionOptions, endpoint: Endpoint) -> AsyncConnection:
-        """Open a connection for a task."""
-        return await ThreadedConnection.open(PyMySQLConnection, config, endpoint)
+DRIVER = LibraryDriver("pymysql", PyMySQLConnection.open, partial(ThreadedConnection.open, PyMySQLConnection))
 
 
 def before_login(library: Any, adapter: Adapter) -> None:

@@ -50,6 +50,12 @@ class Adapter(ABC):
         self.write_s, self.read_s = config.write_timeout_s, config.read_timeout_s
         self.limit_s = self.write_s + self.read_s
 
+    @property
+    def address(self) -> dict[str, Any]:
+        """Return the arguments of a library's connection that all libraries name alike."""
+        one = self.endpoint
+        return {"host": one.host, "port": one.port, "unix_socket": one.unix_socket, "user": self.config.user}
+
     def check_greeting(self, server_version: str, offers_tls: bool) -> None:
         """Check the server's greeting. Adapters call this before they log in.
 

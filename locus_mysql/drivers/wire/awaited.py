@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
+from ...background_loop import in_thread
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ..failures import translate
@@ -19,7 +20,6 @@ from .adapter import Adapter, as_loss
 from .literals import PING, QUIT, Command, query
 from .results import ErrorPacket, ReceiveBuffer, ResultReader, why_unexpected
 from .sockets import ResponsiveTimeout, abort_transport, configure, guard_at_fork, unread_check
-from .threaded import Worker
 
 #: Over TLS, asyncio does not report when a command was sent. A command up to this size counts as sent at once; a larger
 #: one has one limit for sending it and for its answer.
@@ -266,12 +266,8 @@ class AsyncAdapter(Adapter):
             if config.ssl_mode != "DISABLED":
                 tls_context(config)
 
-        worker = Worker("locus-mysql imports")
-        try:
-            with suppress(Exception):  # the login raises any exception again
-                await asyncio.wrap_future(worker.submit(load))
-        finally:
-            worker.stop()
+        with suppress(Exception):  # the login raises any exception again
+            await asyncio.wrap_future(in_thread(load, "locus-mysql imports"))
         cls._loaded = True
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:

@@ -18,7 +18,7 @@ from ...records.tables import Owner, Part, Row, Seal, Sealed, Tables
 from ...runtime.sealing import Sealing
 from ..family import DeclaredFamily
 from .statements import removing
-from .statements.tables import BASE_ROW, CheckpointDialect, Kind, ThreadKey, checkpoint_dialect
+from .statements.tables import BASE_ROW, PIECES, CheckpointDialect, Kind, ThreadKey, checkpoint_dialect
 
 if TYPE_CHECKING:
     from ..inspection.owners import OwnerChanges, OwnerThreads
@@ -63,6 +63,7 @@ def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser
             recent="updated_at",
             idles=True,
             turns=("thread_id",),
+            about="o.last_seq - o.first_seq + 1",
         ),
         (
             Part(
@@ -82,6 +83,8 @@ def tables(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser
                 title="checkpoint_id",
                 since=("seq", "first_seq"),
                 counted="checkpoint_id IS NOT NULL",
+                size=PIECES["SIZE"],
+                at="created_at",
             ),
         ),
         removing=partial(_removing, sql),
@@ -108,7 +111,7 @@ class CheckpointFamily(DeclaredFamily):
         self.users = users
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """Return the declaration of the tables."""
+        """See `DeclaredFamily.declaration`."""
         return tables(config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:

@@ -37,7 +37,7 @@ from .records import (
     history_entry,
     state_of,
 )
-from .statements import queries, threads
+from .statements import loading, queries, threads
 from .statements.queries import CheckpointPosition, HitRow
 from .statements.tables import SNIPPET_CHARACTERS, ThreadKey
 from .thread_cache import Context
@@ -105,10 +105,10 @@ class Queries:
     ) -> Operation[CheckpointInfo | None]:
         """Return id, metadata and time of a checkpoint, or of the newest. One round trip."""
         key = ThreadKey(tenant, check_thread_id(thread_id))
-        if checkpoint_id is None:
-            find = queries.GET_METADATA(self._sql, key)
-        else:
-            find = queries.GET_METADATA_NAMED(self._sql, key, checkpoint_id=check_checkpoint_id(checkpoint_id))
+        chosen = loading.OF_NEWEST if checkpoint_id is None else loading.OF_NAMED
+        pieces = {"which": chosen["which"]}
+        checkpoint_id = None if checkpoint_id is None else check_checkpoint_id(checkpoint_id)
+        find = queries.GET_METADATA(self._sql, key, pieces=pieces, checkpoint_id=checkpoint_id)
         rows = yield from fetch(find)
         sealing = self._context.sealing.of(*key)
         return checkpoint_info(rows[0], thread_id, sealing) if rows else None
@@ -227,7 +227,7 @@ class Queries:
     def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """Return a thread's checkpoints with the parent of each, newest first. One round trip."""
         key = ThreadKey(tenant, check_thread_id(thread_id))
-        rows = yield from fetch(queries.HISTORY(self._sql, key, limit=check_limit(limit)))
+        rows = yield from fetch(queries.HISTORY(self._sql, key, limit=check_limit(limit), pieces=queries.NEWEST_FIRST))
         sealing = self._context.sealing.of(*key)
         return list(readable(partial(history_entry, thread_id=thread_id, sealing=sealing), rows))
 

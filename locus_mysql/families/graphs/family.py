@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.sql import Dialect
+from ...dialect.statement import fill
 from ...records.maintenance import Upkeep
 from ...records.tables import Owner, Part, Row, Sealed, Tables
 from ..family import DeclaredFamily
@@ -55,6 +56,7 @@ def tables(table_prefix: str) -> Tables:
             recent="updated_at",
             idles=True,
             turns=("thread_id",),
+            about="o.last_seq",
         ),
         (
             Part(
@@ -67,6 +69,9 @@ def tables(table_prefix: str) -> Tables:
                 noun="checkpoint",
                 title="checkpoint_id",
                 counted="hidden = 0",
+                size=sql.pieces["ROW_BYTES"],
+                at="created_at",
+                beside=fill("{PARTS_OF_ROW}", sql.pieces),
             ),
             Part("parts", key=("thread_id", "part"), sealed=(Sealed("chunk", "chunk"),), noun="part of a value"),
             Part(
@@ -92,7 +97,7 @@ class GraphFamily(DeclaredFamily):
     vacuumed_by_age = True
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """Return the declaration of the tables."""
+        """See `DeclaredFamily.declaration`."""
         return tables(config.table_prefix)
 
     def upkeep(self, config: MySQLConfig) -> Upkeep:

@@ -9,32 +9,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from ...config import MySQLConfig
-from ...dialect import Query, Schema, Statement
-from ...dialect.sql import SQL, Select
+from ...dialect import Query, Schema
+from ...dialect.sql import Select
 from ...dialect.statement import like
 from ...dialect.words import patterns_of
-from ...engine.operation import Batch, Operation, fetch
+from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...records.maintenance import Maintenance, Owned
 from ...records.moving import Moving, OwnerRecord, PartRecord, plain
 from ...records.owner_reader import OwnerReader
-from ...records.row_statements import after_row
-from ...records.tables import Row, Tables, path_of_key
+from ...records.tables import Row, Tables
 from ...records.transfer import copy_owner
-from ...runtime.arguments import check_limit, check_text, tenant_of
+from ...runtime.arguments import check_limit, check_text
+from ...runtime.matching import Containment
 from ...runtime.server_rows import aware
 from .item_records import EXAMINED, CreatedRow, Growth, ThreadMarker, growth_of
 from .msgpack import DAMAGED, describe_bytes, finite
+from .owner_rows import Key, Naming, OwnerRows
 from .records import (
     CheckpointRow,
-    Day,
     Hit,
-    LargeThread,
     Page,
     StateView,
     Statistics,
@@ -44,48 +43,16 @@ from .records import (
     Turn,
 )
 from .sources import NO_CURSOR, PAGE_LIMIT, Deferred, ThreadFilter, from_cursor, hits_in, time_text, to_cursor
+from .statistics import Measured, statistics_of
 
-#: The number of largest owners in statistics, and of owners in a sample.
-LARGEST, SAMPLE = 10, 2_500
+#: The maximum number of owners that a page examines: by the ids of an index; and if the sizes of their parts are added.
+STEP, STEP_BY_SIZE = 50_000, 2_000
 
 #: A search reads this many of the owners written last. A search and a state read about this many sealed bytes.
 SEARCHED, READ_BYTES = 50, 8_388_608
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-
-#: Owners, each with the number of its parts and their bytes.
-OWNERS = SQL("""
-SELECT {OWN_COLUMNS}, {ROWS}, {BYTES}
-  FROM {TABLE} o
- WHERE o.tenant = :tenant AND {LIVE}{CONDITIONS}
- ORDER BY {BY}
- LIMIT :limit
-""")
-
-COUNT = SQL("SELECT COUNT(*) FROM {TABLE} o WHERE o.tenant = :tenant")
-
-# A sample of the owners, by a hash of their keys.
-_SAMPLED = " AND MOD(CRC32({ID}), :one_in) = 0"
-
-TOTALS = SQL("""
-SELECT COUNT(*), COALESCE(SUM({ROWS}), 0), COALESCE(SUM({BYTES}), 0)
-  FROM {TABLE} o
- WHERE o.tenant = :tenant AND {LIVE}{SAMPLED}
-""")
-
-#: The owners created on each of the last 30 days.
-DAYS = SQL("""
-SELECT CAST(DATE(o.{CREATED}) AS CHAR), COUNT(*), COALESCE(SUM({ROWS}), 0), COALESCE(SUM({BYTES}), 0)
-  FROM {TABLE} o
- WHERE o.tenant = :tenant AND o.{CREATED} > UTC_TIMESTAMP(6) - INTERVAL 30 DAY AND {LIVE}{SAMPLED}
- GROUP BY 1
- ORDER BY 1
-""")
-
-#: The same of the first ``limit`` owners along the primary key, without their parts; and a row without a day with the
-#: number of these.
+#: The first ``limit`` owners along the primary key that were created on each of the last 30 days; and a row without a
+#: day with the number of all that were examined.
 CREATED = Select(
     """
 WITH first AS (SELECT o.{CREATED} AS created_at FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE} LIMIT :limit)
@@ -99,46 +66,25 @@ UNION ALL
     CreatedRow,
 )
 
-MARKERS = Select("SELECT {ID}, {VERSION} FROM {TABLE} o WHERE {WHICH} AND {LIVE}", ThreadMarker)
-
-#: The key of an owner after the tenant.
-Key: TypeAlias = tuple[str | bytes, ...]
+MARKERS = Select("SELECT {ID}, {VERSION} FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE}{CONDITIONS}", ThreadMarker)
 
 
-class Naming:
-    """The ids of owners as threads.
-
-    The id is the key; one of several columns as a path, see `path_of_key`.
+class Having(NamedTuple):
+    """What a filter by metadata adds to the statement of a page.
 
     Args:
-        tables: The family's tables.
+        condition: The condition of owners.
+        values: Its parameters.
+        step: The number of owners that a page examines; 0 if an index finds them.
+        read: The least number of owners to read, as their metadata is compared here.
+        pieces: Further pieces.
     """
 
-    def __init__(self, tables: Tables) -> None:
-        self.columns = tables.owner.key
-        kinds = tables.kinds(tables.owner)
-        self._binary = tuple("BINARY" in kinds[one] for one in self.columns)
-        #: The id in SQL.
-        self.sql = path_of_key(self.columns) if len(self.columns) > 1 else f"o.{self.columns[0]}"
-
-    def id_of(self, row: Row) -> str:
-        """Return the id of an owner."""
-        values = [_text(row[one]) for one in self.columns]
-        if len(values) == 1:
-            return values[0]
-        segments = values if values[-1] else values[:-1]
-        return "/".join(one.replace("~", "~0").replace("/", "~1").replace("\0", "~2") for one in segments)
-
-    def key_of(self, thread_id: str) -> Key | None:
-        """Return the key of an id; None if no owner has such an id."""
-        segments = [check_text(thread_id, "Thread id")]
-        if len(self.columns) > 1:
-            segments = [one.replace("~2", "\0").replace("~1", "/").replace("~0", "~") for one in thread_id.split("/")]
-            if len(segments) == len(self.columns) - 1:
-                segments.append("")
-        if len(segments) != len(self.columns):
-            return None
-        return tuple(one.encode() if binary else one for one, binary in zip(segments, self._binary, strict=True))
+    condition: str = ""
+    values: Mapping[str, Any] = {}
+    step: int = 0
+    read: int = 0
+    pieces: Mapping[str, str] = {}
 
 
 class OwnerThreads:
@@ -147,6 +93,8 @@ class OwnerThreads:
     Args:
         tables: The family's tables.
         config: The options.
+        newest: See `OwnerRows`.
+        index: See `OwnerRows`.
     """
 
     #: The number of turns that a page reads to find when each message was first saved.
@@ -155,104 +103,113 @@ class OwnerThreads:
     #: The condition for owners that lists contain, such as `` AND …``.
     listed = ""
 
-    def __init__(self, tables: Tables, config: MySQLConfig) -> None:
+    #: The time by which the time in an owner's row may be older than its last write.
+    lag = timedelta(0)
+
+    def __init__(
+        self, tables: Tables, config: MySQLConfig, newest: tuple[str, str] = ("", ""), index: str = ""
+    ) -> None:
         self.tables = tables
         self.family = tables.schema.family
-        self.naming = Naming(tables)
-        self._moving = Moving(tables, config)
-        self._tenant = tenant_of(config)
+        self.owners = OwnerRows(tables, config, newest, index)
+        self.naming = self.owners.naming
+        self._moving = self.owners.moving
+        self._tenant = self.owners.tenant
         self._parser = config.search_parser
-        owner = tables.owner
-        self._written = owner.stamp or owner.recent or owner.updated
-        self._in_us = "INT" in tables.kinds(owner)[self._written]
-        # Without an index of the times, pages are in the order of the keys.
-        self._by_time = bool(owner.recent)
-        self._time_types = ((int if self._in_us else datetime),) if self._by_time else ()
-        version = ", ".join(f"HEX(o.{one})" for one in owner.version or owner.epoch or (self._written,))
-        self._pieces = {
-            "ID": self.naming.sql,
-            "ROWS": f"o.{owner.rows}" if owner.rows else self._total("COUNT(*)", tables.parts[:1]),
-            "BYTES": f"o.{owner.size}" if owner.size else self._total("SUM({SIZE})", tables.parts),
-            "BY": ", ".join(
-                [*([f"o.{self._written} DESC"] if self._by_time else []), *(f"o.{one}" for one in owner.key)]
-            ),
-            "CREATED": owner.created,
-            "VERSION": f"CONCAT_WS('-', {version})",
-        }
-
-    def _total(self, what: str, parts: Sequence[Any]) -> str:
-        """Return the SQL of a total over the parts of an owner."""
-        totals = []
-        for part in parts:
-            size = " + ".join(f"COALESCE(LENGTH(p.{one.column}), 0)" for one in part.sealed) or "0"
-            same = " AND ".join(f"p.{one} = o.{one}" for one in ("tenant", *self.tables.link))
-            since = "" if part.since is None else " AND p.{} >= o.{}".format(*part.since)
-            removed = f" AND p.{part.removed} = 0" if part.removed else ""
-            total = what.replace("{SIZE}", size)
-            totals.append(
-                f"(SELECT COALESCE({total}, 0) FROM `{self.tables.names[part.role]}` p WHERE {same}{since}{removed})"  # noqa: S608 - names of tables
-            )
-        return " + ".join(totals) or "0"
 
     @property
     def schema(self) -> Schema:
         """The tables."""
         return self.tables.schema
 
-    def _statement(self, statement: SQL, pieces: Mapping[str, str] | None = None, **values: Any) -> Statement:
-        return self._moving.sql.owners(statement, {**self._pieces, **(pieces or {})}, tenant=self._tenant, **values)
-
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """Return a page of owners, the last written first. One round trip. A filter by metadata finds none."""
-        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        pattern = check_text(wanted.pattern, "Pattern")
-        conditions, values = self.listed, dict[str, Any]()
-        if pattern != "*":
-            conditions += f" AND {self.naming.sql} LIKE :pattern"
-            values["pattern"] = like(pattern)
-        if wanted.min_bytes is not None:
-            conditions += " AND {BYTES} >= :min_bytes"
-            values["min_bytes"] = check_limit(wanted.min_bytes, "min_bytes")
+        """Return a page of owners, the last written first.
+
+        One round trip; another one for a filter that no index has, as a page examines a bounded number of owners. The
+        next page continues after them.
+        """
+        limit = size = min(check_limit(limit, least=1), PAGE_LIMIT)
+        owners, steps = self.owners, list[int]()
+        within, values, filters, pieces = "", dict[str, Any](), self.listed, dict[str, str]()
         for name, sign, moment in (("since", ">=", wanted.saved_after), ("until", "<", wanted.saved_before)):
             if moment is not None:
-                conditions += f" AND o.{self._written} {sign} :{name}"
-                values[name] = self._time(moment)
+                within += f" AND o.{owners.written} {sign} :{name}"
+                values[name] = owners.time(moment, self.lag if name == "since" else timedelta(0))
         if cursor is not None:
-            *times, thread_id = from_cursor(cursor, *self._time_types, str)
-            key = self.naming.key_of(thread_id)
-            if key is None:
-                raise InvalidInput(NO_CURSOR)
-            beyond, after = after_row(self.tables.owner, dict(zip(self.naming.columns, key, strict=True)))
-            if self._by_time:
-                beyond = f" AND (o.{self._written} < :written OR o.{self._written} = :written{beyond})"
-                values["written"] = times[0] if self._in_us else self._time(times[0])
-            conditions += beyond
-            values |= after
+            condition, more = owners.after(self._position(cursor))
+            within, values = within + condition, values | more
+        pattern = check_text(wanted.pattern, "Pattern")
+        if pattern.strip("*") or not pattern:
+            filters += f" AND {self.naming.sql} LIKE :pattern"
+            values["pattern"] = like(pattern)
+            if len(self.naming.columns) > 1 or pattern.startswith(("*", "?")):
+                steps.append(STEP)
+            else:
+                pieces["INDEX"] = ""  # the primary key may find fewer
+        if wanted.min_bytes is not None:
+            filters += " AND {BYTES} >= :min_bytes"
+            values["min_bytes"] = check_limit(wanted.min_bytes, "min_bytes")
+            steps.append(STEP_BY_SIZE)
         if wanted.metadata is not None:
-            return Page([])
-        rows = yield from self._owners(conditions, limit, **values)
-        last = None
-        if len(rows) == limit:
-            written = rows[-1][self._written]
-            times = [written if self._in_us else aware(written)] if self._by_time else []
-            last = to_cursor(*times, self.naming.id_of(rows[-1]))
-        return Page([self._thread(row) for row in rows], last)
+            having = yield from self._having(*wanted.metadata)
+            if having is None:
+                return Page([])
+            filters += having.condition
+            values.update(having.values)
+            pieces.update(having.pieces)
+            size = max(limit, having.read)
+            steps += [having.step] if having.step else []
+        end = (yield from owners.end(within, min(steps), **values)) if steps else None
+        if end is not None:
+            condition, more = owners.until(end)
+            within, values = within + condition, values | more
+        rows = yield from owners.fetch(within + filters, size, pieces, **values)
+        containment = None if wanted.metadata is None else Containment(wanted.metadata[1])
+        threads, last = list[ThreadRow](), rows[-1] if len(rows) == size else end
+        for row in rows:
+            thread = self._thread(row)
+            if _fits(thread, wanted, containment):
+                threads.append(thread)
+                if len(threads) == limit:
+                    last = row
+                    break
+        if self.lag:
+            threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
+        return Page(threads, None if last is None else self._cursor(last))
 
-    def _owners(self, conditions: str, limit: int, **values: Any) -> Operation[list[dict[str, Any]]]:
-        """Return live owners, the last written first, with the number of their parts and their bytes."""
-        pieces = {"CONDITIONS": conditions.replace("{BYTES}", self._pieces["BYTES"])}
-        (found,) = yield Batch.of(self._statement(OWNERS, pieces, limit=limit, **values))
-        return [self._with_totals(row) for row in found.rows]
+    def _having(self, name: str, value: Any) -> Operation[Having | None]:
+        """Return what a filter by metadata adds to a page; None if owners have no metadata."""
+        return None
+        yield
 
-    def _with_totals(self, row: Sequence[Any]) -> dict[str, Any]:
-        return {**self._moving.sql.owners.row(row), ":rows": int(row[-2]), ":bytes": int(row[-1])}
+    def _cursor(self, row: Row) -> str:
+        written = row[self.owners.written] if self.owners.by_time else None
+        times = [] if written is None else [written if self.owners.in_us else aware(written)]
+        return to_cursor(*times, self.naming.id_of(row))
+
+    def _position(self, cursor: str) -> Row:
+        """Return the position in a cursor.
+
+        Raises:
+            InvalidInput: It is of another list.
+        """
+        owners = self.owners
+        times = ((int if owners.in_us else datetime),) if owners.by_time else ()
+        *written, thread_id = from_cursor(cursor, *times, str)
+        try:
+            key = self.naming.key_of(thread_id)
+        except InvalidInput:
+            key = None
+        if key is None:
+            raise InvalidInput(NO_CURSOR)
+        return dict(zip(owners.position, (*written, *key), strict=True))
 
     def _one(self, thread_id: str) -> Operation[dict[str, Any] | None]:
         key = self.naming.key_of(thread_id)
         if key is None:
             return None
-        condition = "".join(f" AND o.{one} = :{one}" for one in self.naming.columns)
-        rows = yield from self._owners(condition, 1, **dict(zip(self.naming.columns, key, strict=True)))
+        condition, values = self.owners.among([key])
+        rows = yield from self.owners.fetch(condition, 1, {"INDEX": ""}, **values)
         return rows[0] if rows else None
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
@@ -352,7 +309,7 @@ class OwnerThreads:
         limit = check_limit(limit)
         if not words or not limit:
             return list
-        rows = {self._moving.key_of(row): row for row in (yield from self._owners("", SEARCHED))}
+        rows = {self._moving.key_of(row): row for row in (yield from self.owners.fetch("", SEARCHED))}
         states, _ = yield from self._states([*rows.values()])
 
         def hit(key: Key, around: str, score: float) -> Hit:
@@ -371,49 +328,24 @@ class OwnerThreads:
         yield
 
     def statistics(self) -> Operation[Statistics]:
-        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it.
+        """Return numbers, sizes and growth. Parts count as checkpoints; see `statistics_of`."""
+        return (yield from statistics_of(self.owners, self._thread, self._whole_size))
 
-        Exact where owners have the size of their parts; else of a sample, after a count of all.
-        """
-        one_in = 1
-        if not self.tables.owner.size:
-            (counted,) = yield Batch.of(self._statement(COUNT))
-            ((count,),) = cast(Any, counted.rows)
-            one_in = max(1, count // SAMPLE)
-        pieces = {"SAMPLED": _SAMPLED.format(ID=self.naming.sql) if one_in > 1 else ""}
-        largest = {"CONDITIONS": pieces["SAMPLED"], "BY": f"{self._pieces['BYTES']} DESC"}
-        totals, by_day, large = yield Batch(
-            (
-                self._statement(TOTALS, pieces, one_in=one_in),
-                self._statement(DAYS, pieces, one_in=one_in),
-                self._statement(OWNERS, largest, one_in=one_in, limit=LARGEST),
-            ),
-            atomic=False,
-        )
-        ((threads, rows, size_bytes),) = cast(Any, totals.rows)
-        days: Any = by_day.rows
-        return Statistics(
-            self.family,
-            threads * one_in,
-            int(rows) * one_in,
-            int(size_bytes) * one_in,
-            None,
-            [Day(day, *(int(one) * one_in for one in numbers)) for day, *numbers in days],
-            [LargeThread.of(self._thread(self._with_totals(row))) for row in large.rows],
-            threads if one_in > 1 else None,
-        )
+    def _whole_size(self, measured: Sequence[Measured]) -> Operation[float | None]:
+        """Return the average size of whole states; None as an owner has one state."""
+        return None
+        yield
 
     def growth(self) -> Operation[Growth]:
         """Return the owners created per day, of the first `EXAMINED` ones. One round trip."""
-        query = cast(Query[CreatedRow], self._statement(CREATED, limit=EXAMINED))
+        query = cast(Query[CreatedRow], self.owners.statement(CREATED, limit=EXAMINED))
         return growth_of(f"{self.tables.owner.noun}s", (yield from fetch(query)), EXAMINED)
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """Return a query of those of these threads that exist, each with a value that every write changes."""
         keys = [key for one in thread_ids if (key := self.naming.key_of(one)) is not None]
-        which = f"(o.tenant, {', '.join(f'o.{one}' for one in self.naming.columns)}) IN (:keys)" if keys else "FALSE"
-        values = {"keys": [(self._tenant, *key) for key in keys]} if keys else {}
-        return cast(Query[ThreadMarker], self._statement(MARKERS, {"WHICH": which}, **values))
+        condition, values = self.owners.among(keys)
+        return cast(Query[ThreadMarker], self.owners.statement(MARKERS, {"CONDITIONS": condition}, **values))
 
     def _thread(self, row: Row) -> ThreadRow:
         damage = None
@@ -439,19 +371,25 @@ class OwnerThreads:
 
     def _checkpoint(self, row: Row) -> CheckpointRow:
         """Return the one state, whose id is the time of the last write in microseconds."""
-        written = row[self._written]
-        us = int(written) if self._in_us else (aware(written) - _EPOCH) // _MICROSECOND
-        return CheckpointRow("", str(us), None, _EPOCH + timedelta(microseconds=min(us, _MOST_US)), row[":bytes"])
+        us, at = self.owners.written_us(row), self.owners.written_at(row)
+        return CheckpointRow("", str(us), None, at, row[":bytes"])
 
     def _written_by(self, row: Row, at: datetime | None) -> bool:
         if at is not None:
             time_text(at)  # refuses a time without a zone
         return at is None or self._checkpoint(row).created_at <= at
 
-    def _time(self, moment: datetime) -> int | str:
-        """Return a time as the column of the last write has it."""
-        text = time_text(moment)
-        return max(0, (moment - _EPOCH) // _MICROSECOND) if self._in_us else text
+
+def _fits(thread: ThreadRow, wanted: ThreadFilter, containment: Containment | None) -> bool:
+    """Return whether a thread passes what the statement decides only nearly: its times and its metadata."""
+    if wanted.saved_after is not None and thread.updated_at < wanted.saved_after:
+        return False
+    if wanted.saved_before is not None and thread.updated_at >= wanted.saved_before:
+        return False
+    if wanted.metadata is None or containment is None or thread.damage:  # damage is shown
+        return True
+    name, _ = wanted.metadata
+    return name in thread.metadata and containment.within(thread.metadata[name])
 
 
 class OwnerChanges:
@@ -500,10 +438,14 @@ class OwnerChanges:
 
         def change(row: dict[str, Any], now: str) -> None:
             row.update(zip(owner.key, new, strict=True))
-            if owner.updated:
-                row[owner.updated] = now
+            self._renew(row, now)
 
         return key is not None and (yield from copy_owner(self._moving, key, new, change))
+
+    def _renew(self, row: dict[str, Any], now: str) -> None:
+        """Set the time of the last write in the row of a copy, to the server's time as text."""
+        if self._moving.tables.owner.updated:
+            row[self._moving.tables.owner.updated] = now
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
         """Save a state of a thread as the first of a new one; False if it does not exist.
@@ -514,10 +456,6 @@ class OwnerChanges:
         """
         raise InvalidInput(f"A {self._moving.tables.owner.noun} can only be copied as a whole.")
         yield
-
-
-def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _json(value: Any) -> Any:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from ...errors import InvalidInput
-from ...records.log_digests import EMPTY, HashedLog, Log, Mark
+from ...records.log_digests import HashedLog, Log, Mark
 from ...runtime.exact_json import encode_json
 from ...wording import counted
 from .conversation import path_of_messages
@@ -84,12 +84,6 @@ def _value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text[: 4 * VALUE_CHARACTERS].split())
     return text if len(text) <= VALUE_CHARACTERS else text[: VALUE_CHARACTERS - 1] + "\u2026"
-
-
-def mark_of(items: list[Any]) -> Mark:
-    """Return the mark of a list, as in delta coding; the mark of an empty list if it has values that JSON lacks."""
-    hashed = _hashed(items)
-    return EMPTY if hashed is None else hashed.mark
 
 
 def first_saved(view: StateView, turns: Iterable[Turn]) -> dict[int, datetime]:

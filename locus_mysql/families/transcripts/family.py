@@ -71,7 +71,7 @@ class TranscriptFamily(DeclaredFamily):
     unit = "item"
 
     def declaration(self, config: MySQLConfig) -> Tables:
-        """Return the declaration of the tables."""
+        """See `DeclaredFamily.declaration`."""
         return tables(config.table_prefix)
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:

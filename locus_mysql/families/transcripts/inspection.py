@@ -1,4 +1,4 @@
-"""Transcripts as threads: `TranscriptThreads`, `TranscriptChanges` and `CopyingOperations`, for inspector and ``rm``.
+"""Transcripts as threads: `TranscriptThreads` and `TranscriptChanges`, for the inspector and ``rm``.
 
 A transcript is a thread with one state: its items as messages, and the state of its header. One with branches, as of
 an OpenAI session, has a state for each.
@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...config import MySQLConfig
 from ...dialect.words import patterns_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...records.moving import Moving
 from ...records.tables import Row
-from ...records.transfer import copy_owner
-from ...runtime.arguments import check_limit, check_text, tenant_of
+from ...runtime.arguments import check_limit, check_text
+from ...runtime.exact_json import strings_of
 from ...runtime.sealing import Sealing
 from ..inspection.conversation import messages_of
 from ..inspection.msgpack import DAMAGED, finite
@@ -31,10 +30,10 @@ from ..inspection.records import CheckpointRow, Hit, StateView, ThreadPreview
 from ..inspection.sources import Deferred, hits_in
 from ..inspection.status import preview_of
 from .branches import MAIN, Branches
-from .coding import item_of, row_key, time_of, transcript_of
+from .coding import item_of, time_of, transcript_of
 from .family import tables
 from .operations import TranscriptOperations
-from .records import Transcript, TranscriptKey
+from .records import SeqRange, Transcript, TranscriptKey
 from .statements import reading
 from .statements.reading import HEADER, EndRow, SizeRow, StoredHeader, StoredItem, found_items, items_of
 from .statements.tables import RowKey, transcript_dialect
@@ -45,9 +44,6 @@ LAST_ITEMS, LARGEST_ITEM = 3, 65_536
 #: A search reads this many of the transcripts written last, this many of the last items of each, and at most this many
 #: stored bytes of items.
 SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS, SEARCHED_BYTES = 50, 200, 8_388_608
-
-#: Stored bytes of items that are read at once; a single item may be larger.
-PAGE_BYTES = 1_048_576
 
 
 class TranscriptThreads(OwnerThreads):
@@ -101,26 +97,22 @@ class TranscriptThreads(OwnerThreads):
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `OwnerThreads.search`.
 
-        Transcripts have no full-text index, so this reads the last items of the most recent ones. Two round trips.
+        Transcripts have no full-text index, so this reads the last items of the most recent ones. Three round trips.
         """
         words = patterns_of(check_text(query, "Query"), self._parser)
         limit = check_limit(limit)
         if not words or not limit:
             return list
-        owners = yield from self._owners(self.listed, SEARCHED_TRANSCRIPTS)
+        owners = yield from self.owners.fetch(self.listed, SEARCHED_TRANSCRIPTS)
         found = {self._row_key(self._moving.key_of(row)): int(row["revision"]) for row in owners}
         sizes = [reading.SIZES(self._sql, key, limit=SEARCHED_ITEMS) for key in found]
         if not sizes:
             return list
         results = yield Batch(tuple(sizes), atomic=False)
-        pieces = pieces_of({key: results.rows(query)[:-1] for key, query in zip(found, sizes, strict=True)})
-        read = dict[RowKey, list[StoredItem]]()
-        for page in pages_of(pieces):
-            queries = [items_of(self._sql, piece.key, within=((piece.first, piece.last),)) for piece in page]
-            results = yield Batch(tuple(queries), atomic=False)
-            for piece, items in zip(page, queries, strict=True):
-                found_piece = found_items(results.rows(items))
-                read.setdefault(piece.key, []).extend(found_piece.items if found_piece else ())
+        ranges = ranges_of({key: results.rows(query)[:-1] for key, query in zip(found, sizes, strict=True)})
+        queries = {key: items_of(self._sql, key, within=(seqs,)) for key, seqs in ranges.items()}
+        results = yield Batch(tuple(queries.values()), atomic=False)
+        read = {key: rows.items for key, query in queries.items() if (rows := found_items(results.rows(query)))}
         return partial(self._hits, found, read, words, limit)
 
     def _row_key(self, key: tuple[Any, ...]) -> RowKey:
@@ -214,7 +206,6 @@ class TranscriptChanges(OwnerChanges):
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(tables(config.table_prefix), config)
         self._operations = TranscriptOperations(config)
-        self._copying = CopyingOperations(config)
 
     def _key_of(self, thread_id: str) -> TranscriptKey | None:
         key = self.naming.key_of(thread_id)
@@ -228,101 +219,41 @@ class TranscriptChanges(OwnerChanges):
         return bool((yield from self._operations.delete(key, parts=not key.part)))
 
     def copy(self, source: str, target: str) -> Operation[bool]:
-        """See `OwnerChanges.copy`: the transcript alone, without those of its parts."""
+        """See `OwnerChanges.copy`: the transcript alone, without those of its parts.
+
+        Items keep their positions, as a state may name items by them.
+
+        Raises:
+            InvalidInput: The copy could not be used under the new key; nothing was written.
+        """
         key, new = self._key_of(source), self._key_of(target)
         if new is None or not (new.kind and new.name):
             raise InvalidInput(f"{target!r} is no id of a transcript. Write it as kind/collection/name.")
-        return key is not None and (yield from self._copying.copy(key, new))
+        transcript = None if key is None else (yield from self._operations.get(key))
+        if transcript is None:
+            return False
+        refuse_unusable(transcript, new)
+        return (yield from super().copy(source, target))
+
+    def _renew(self, row: dict[str, Any], now: str) -> None:
+        moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
+        row.update(revision=(moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), prior=0)
 
 
-class Piece(NamedTuple):
-    """Neighbouring items of a transcript that are read by one query.
-
-    Args:
-        key: The transcript.
-        first: The seq of the first item.
-        last: That of the last.
-        size_bytes: Their stored size.
-    """
-
-    key: RowKey
-    first: int
-    last: int
-    size_bytes: int
-
-
-def pieces_of(sizes: Mapping[RowKey, Sequence[SizeRow]]) -> Iterator[Piece]:
-    """Yield the items to read, each piece of at most `PAGE_BYTES` or of one item.
+def ranges_of(sizes: Mapping[RowKey, Sequence[SizeRow]]) -> dict[RowKey, SeqRange]:
+    """Return the first and the last seq of the items that a search reads, at most `SEARCHED_BYTES` in all.
 
     Args:
         sizes: The last items of each transcript, last first; the most important transcript first.
     """
-    left = SEARCHED_BYTES
+    left, ranges = SEARCHED_BYTES, dict[RowKey, SeqRange]()
     for key, rows in sizes.items():
-        piece: Piece | None = None
         for seq, size_bytes in rows:
             if size_bytes > left:
                 break
             left -= size_bytes
-            if piece is not None and piece.size_bytes + size_bytes > PAGE_BYTES:
-                yield piece
-                piece = None
-            piece = Piece(
-                key, seq, *((seq, size_bytes) if piece is None else (piece.last, piece.size_bytes + size_bytes))
-            )
-        if piece is not None:
-            yield piece
-
-
-def pages_of(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
-    """Yield pieces that are read together: at most `PAGE_BYTES`, or one piece."""
-    page: list[Piece] = []
-    for piece in pieces:
-        if page and sum(one.size_bytes for one in page) + piece.size_bytes > PAGE_BYTES:
-            yield page
-            page = []
-        page.append(piece)
-    if page:
-        yield page
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class CopyingOperations:
-    """Copies transcripts.
-
-    Args:
-        config: The options, with the tenant.
-    """
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self._operations = TranscriptOperations(config)
-        self._moving = Moving(tables(config.table_prefix), config)
-        self._tenant = tenant_of(config)
-
-    def copy(self, key: TranscriptKey, new: TranscriptKey) -> Operation[bool]:
-        """Copy a transcript, without those of its parts; return False if it does not exist.
-
-        Items keep their positions, as a state may name items by them. The copy is visible when it is complete.
-
-        Raises:
-            InvalidInput: The copy could not be used under the new key; nothing was written.
-            VersionConflict: The transcript was written to whenever it was read; no copy is left.
-            ThreadExists: There is a transcript of the new key; nothing was written.
-            CorruptCheckpoint: A row is damaged; no copy is left.
-        """
-        transcript = yield from self._operations.get(key)
-        if transcript is None:
-            return False
-        refuse_unusable(transcript, new)
-        names = dict(zip(self._moving.tables.owner.key, row_key(self._tenant, new)[1:], strict=True))
-
-        def change(row: dict[str, Any], now: str) -> None:
-            revision = (datetime.fromisoformat(now).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
-            row.update(names, revision=revision, prior=0)
-
-        return (yield from copy_owner(self._moving, row_key(self._tenant, key)[1:], tuple(names.values()), change))
+            ranges[key] = (seq, ranges[key][1] if key in ranges else seq)
+    return ranges
 
 
 def refuse_unusable(transcript: Transcript, new: TranscriptKey) -> None:
@@ -342,20 +273,8 @@ def refuse_unusable(transcript: Transcript, new: TranscriptKey) -> None:
             f"The name {new.name!r} has another number of parts than {key.name!r}, so its framework could not read the "
             "copy. Write `/` in a name as ~1. Nothing was written."
         )
-    if new.name != key.name and key.name in _texts(transcript.header.state):
+    if new.name != key.name and key.name in strings_of(transcript.header.state):
         raise InvalidInput(
             f"The state of transcript {key.name!r} holds its own name, so a copy under another one could not be used. "
             "Copy it with the framework that wrote it. Nothing was written."
         )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts in a JSON value that are not keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)

@@ -12,7 +12,7 @@ from ...dialect import Schema
 from ...dialect.sql import SQL, Select
 from ...dialect.statement import like
 from ...engine.operation import Batch, Operation, fetch
-from ...families.family import Maintains
+from ...families.family import Family, Maintains
 from ...records import ledger
 from ...records.maintenance import AT_ONCE, COUNTED_ROWS, Count, Counts, Owned, Removed, Usage
 from ...records.tables import Row, Tables
@@ -23,7 +23,7 @@ from .tables import CORE, memu_schema, own_prefix
 DEFAULT_FIELDS = ("user_id",)
 
 
-class MemuFamily:
+class MemuFamily(Family):
     """The family of memU's records, of one user model or of any.
 
     Args:
@@ -36,7 +36,6 @@ class MemuFamily:
     users = "MemuDatabase"
     holds_threads = False
     unit = "record"
-    vacuumed_by_age = False
     on_request = True
 
     def __init__(self, fields: Sequence[str] = ()) -> None:
@@ -64,12 +63,6 @@ class MemuFamily:
         from .declaration import tables_of
 
         return tables_of(config, self._fields or DEFAULT_FIELDS)
-
-    def inspection(self, config: MySQLConfig) -> None:
-        """Return None: memU has no threads."""
-
-    def changes(self, config: MySQLConfig) -> None:
-        """Return None: memU has no threads."""
 
 
 MEMU = MemuFamily()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 from starlette.requests import Request
@@ -10,35 +10,22 @@ from starlette.responses import Response
 
 from ...families.memories.family import MEMORIES
 from ...families.memories.puts import STORE_TTL, Put
-from ...families.memories.records import Hits
 from ...families.memories.vectors.coding import DIMENSIONS_LIMIT
 from ..bodies import answer
-from ..problems import not_found
+from ..problems import existing
 from ..routing import Endpoints
 from ..services import stores_of
-from .models import (
-    Answer,
-    Body,
-    Deleted,
-    Gone,
-    Json,
-    Limit,
-    Metadata,
-    Offset,
-    QueryParameters,
-    Time,
-    fields_of,
-)
+from .models import Answer, Body, Deleted, Gone, Json, Limit, Metadata, Offset, Time, answer_with, fields_of, gone
 
-_LABEL = Annotated[str, Field(min_length=1, max_length=999, pattern=r"^[^\u0000]+$")]
-_KEY = Annotated[
+Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=999, pattern=r"^[^\u0000]+$")]
+Key: TypeAlias = Annotated[
     str,
     Field(
         min_length=1, max_length=1_000, pattern=r"^[^\u0000]+$", description="1 to 1,000 bytes of UTF-8 without NUL."
     ),
 ]
-_NAMESPACE = Annotated[
-    list[_LABEL],
+Namespace: TypeAlias = Annotated[
+    list[Label],
     Field(
         min_length=1,
         max_length=500,
@@ -46,35 +33,24 @@ _NAMESPACE = Annotated[
         "URL, give namespace= once for each label.",
     ),
 ]
-_EMBEDDING = Annotated[list[float], Field(min_length=1, max_length=DIMENSIONS_LIMIT)]
-_PREFIX = Annotated[
-    list[_LABEL],
-    Field(max_length=500, description="The first labels of the namespaces; without any, all namespaces match."),
-]
+Embedding: TypeAlias = Annotated[list[float], Field(min_length=1, max_length=DIMENSIONS_LIMIT)]
 
 #: Number of items in a batch.
 BATCH_LIMIT = 1_000
 
 
-class ItemQuery(QueryParameters):
-    """Which item."""
-
-    namespace: _NAMESPACE
-    key: _KEY
-
-
 class ItemKey(Body):
     """Which item."""
 
-    namespace: _NAMESPACE
-    key: _KEY
+    namespace: Namespace
+    key: Key
 
 
 class NewItem(Body):
     """An item to write; replaces the item under its key."""
 
-    namespace: _NAMESPACE
-    key: _KEY
+    namespace: Namespace
+    key: Key
     value: Json
     metadata: Metadata | None = None
     ttl_s: Annotated[
@@ -96,7 +72,7 @@ class NewItem(Body):
     ] = None
 
     embeddings: Annotated[
-        list[_EMBEDDING],
+        list[Embedding],
         Field(
             max_length=64,
             description="Embeddings of the item, of the width that the service was started with (--dims); searches by "
@@ -104,25 +80,10 @@ class NewItem(Body):
         ),
     ] = Field(default_factory=list)
 
-    def put(self) -> Put:
-        """Return the item in the form of the store."""
-        return Put(
-            self.namespace,
-            self.key,
-            self.value,
-            self.metadata,
-            self.ttl_s if "ttl_s" in self.model_fields_set else STORE_TTL,
-            if_version=self.if_version,
-            text=self.text,
-            embeddings=self.embeddings,
-            index=False,
-        )
-
-
-class Version(Answer):
-    """The new version of the item."""
-
-    version: Annotated[int, Field(ge=1, description="1 for a new item; each write adds one.")]
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `Put`, and of `MemoryStore.put`."""
+        ttl_s = self.ttl_s if "ttl_s" in self.model_fields_set else STORE_TTL
+        return {**dict(self), "ttl_s": ttl_s, "index": False}
 
 
 class Item(Answer):
@@ -145,47 +106,13 @@ class Batch(Body):
     deleted: Annotated[list[ItemKey], Field(max_length=BATCH_LIMIT)] = Field(default_factory=list)
 
 
-class KeysQuery(QueryParameters):
-    """The query of a list of keys."""
-
-    namespace: _NAMESPACE
-    limit: Limit = 100
-    offset: Offset = 0
-
-
-class ItemKeys(Answer):
-    """Keys, in the order of their code points."""
-
-    keys: list[str]
-
-
-class NamespacesQuery(QueryParameters):
-    """The query of a list of namespaces."""
-
-    prefix: Annotated[
-        list[_LABEL], Field(max_length=500, description="The first labels; * stands for any one label.")
-    ] = Field(default_factory=list)
-    suffix: Annotated[
-        list[_LABEL], Field(max_length=500, description="The last labels; * stands for any one label.")
-    ] = Field(default_factory=list)
-    max_depth: Annotated[
-        int | None,
-        Field(ge=1, le=1_000, description="Truncate the namespaces to this many labels, and list each result once."),
-    ] = None
-    limit: Limit = 100
-    offset: Offset = 0
-
-
-class Namespaces(Answer):
-    """Namespaces that contain items, in the order of their labels."""
-
-    namespaces: list[list[str]]
-
-
 class Search(Body):
     """The conditions of a search."""
 
-    namespace_prefix: _PREFIX = Field(default_factory=list)
+    namespace_prefix: Annotated[
+        list[Label],
+        Field(max_length=500, description="The first labels of the namespaces; without any, all namespaces match."),
+    ] = Field(default_factory=list)
     query: Annotated[
         str | None,
         Field(
@@ -195,7 +122,7 @@ class Search(Body):
         ),
     ] = None
     embedding: Annotated[
-        _EMBEDDING | None,
+        Embedding | None,
         Field(description="Search by meaning: the embedding of a text; together with a query, by both."),
     ] = None
     filter: Annotated[
@@ -226,92 +153,79 @@ class Hit(Answer):
     ]
 
 
-class FoundItems(Answer):
-    """Hits, best first."""
-
-    hits: list[Hit]
-
+Version = answer_with(
+    "Version",
+    "The new version of the item.",
+    version=Annotated[int, Field(ge=1, description="1 for a new item; each write adds one.")],
+)
+ItemKeys = answer_with("ItemKeys", "Keys, in the order of their code points.", keys=list[str])
+Namespaces = answer_with(
+    "Namespaces", "Namespaces that contain items, in the order of their labels.", namespaces=list[list[str]]
+)
+FoundItems = answer_with("FoundItems", "Hits, best first.", hits=list[Hit])
 
 ENDPOINTS = Endpoints(MEMORIES)
 
 
-@ENDPOINTS.add("PUT", "/memories/item", body=NewItem, answer=Version)
-def put_item(request: Request) -> Response:
+@ENDPOINTS.add("PUT", "/memories/item", answer=Version)
+def put_item(request: Request, body: NewItem) -> Response:
     """Write an item."""
-    new: NewItem = request.state.body
-    put = new.put()
-    version = stores_of(request).memories.put(
-        put.namespace,
-        put.key,
-        put.value,
-        metadata=put.metadata,
-        ttl_s=put.ttl_s,
-        if_version=put.if_version,
-        text=put.text,
-        embeddings=put.embeddings,
-        index=False,
-    )
-    return answer({"version": version})
+    return answer({"version": stores_of(request).memories.put(**body.arguments())})
 
 
-@ENDPOINTS.add("GET", "/memories/item", query=ItemQuery, answer=Item, without_tables="item")
-def get_item(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/memories/item", answer=Item, without_tables="item")
+def get_item(request: Request, namespace: Namespace, key: Key) -> Response:
     """Get an item."""
-    asked: ItemQuery = request.state.query
-    item = stores_of(request).memories.get_item(asked.namespace, asked.key)
-    if item is None:
-        raise not_found("item")
-    return answer(fields_of(Item, item))
+    return answer(fields_of(Item, existing(stores_of(request).memories.get_item(namespace, key), "item")))
 
 
-@ENDPOINTS.add("DELETE", "/memories/item", query=ItemQuery, answer=Gone, without_tables="item")
-def delete_item(request: Request) -> Response:
+@ENDPOINTS.add("DELETE", "/memories/item", answer=Gone, without_tables="item")
+def delete_item(request: Request, namespace: Namespace, key: Key) -> Response:
     """Delete an item."""
-    asked: ItemQuery = request.state.query
-    if not stores_of(request).memories.delete(asked.namespace, asked.key):
-        raise not_found("item")
-    return answer({"deleted": True})
+    return gone(stores_of(request).memories.delete(namespace, key), "item")
 
 
-@ENDPOINTS.add("POST", "/memories/batch", body=Batch, answer=Deleted)
-def write_batch(request: Request) -> Response:
+@ENDPOINTS.add("POST", "/memories/batch", answer=Deleted)
+def write_batch(request: Request, body: Batch) -> Response:
     """Write and delete items, all or none."""
-    wanted: Batch = request.state.body
-    gone = [(one.namespace, one.key) for one in wanted.deleted]
-    return answer({"deleted": stores_of(request).memories.write_batch([item.put() for item in wanted.items], gone)})
+    deleted = [(one.namespace, one.key) for one in body.deleted]
+    puts = [Put(**item.arguments()) for item in body.items]
+    return answer({"deleted": stores_of(request).memories.write_batch(puts, deleted)})
 
 
-@ENDPOINTS.add("GET", "/memories/keys", query=KeysQuery, answer=ItemKeys, without_tables={"keys": []})
-def list_keys(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/memories/keys", answer=ItemKeys, without_tables={"keys": []})
+def list_keys(request: Request, namespace: Namespace, limit: Limit = 100, offset: Offset = 0) -> Response:
     """List a namespace's keys."""
-    asked: KeysQuery = request.state.query
-    return answer({"keys": stores_of(request).memories.list_keys(asked.namespace, asked.limit, asked.offset)})
+    return answer({"keys": stores_of(request).memories.list_keys(namespace, limit, offset)})
 
 
-@ENDPOINTS.add(
-    "GET", "/memories/namespaces", query=NamespacesQuery, answer=Namespaces, without_tables={"namespaces": []}
-)
-def list_namespaces(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/memories/namespaces", answer=Namespaces, without_tables={"namespaces": []})
+def list_namespaces(
+    request: Request,
+    prefix: Annotated[
+        list[Label],
+        Field(default_factory=list, max_length=500, description="The first labels; * stands for any one label."),
+    ],
+    suffix: Annotated[
+        list[Label],
+        Field(default_factory=list, max_length=500, description="The last labels; * stands for any one label."),
+    ],
+    max_depth: Annotated[
+        int | None,
+        Field(ge=1, le=1_000, description="Truncate the namespaces to this many labels, and list each result once."),
+    ] = None,
+    limit: Limit = 100,
+    offset: Offset = 0,
+) -> Response:
     """List namespaces."""
-    asked: NamespacesQuery = request.state.query
     found = stores_of(request).memories.list_namespaces(
-        asked.prefix, suffix=asked.suffix, max_depth=asked.max_depth, limit=asked.limit, offset=asked.offset
+        prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset
     )
     return answer({"namespaces": found})
 
 
-@ENDPOINTS.add("POST", "/memories/search", access="read", body=Search, answer=FoundItems, without_tables={"hits": []})
-def search(request: Request) -> Response:
+@ENDPOINTS.add("POST", "/memories/search", access="read", answer=FoundItems, without_tables={"hits": []})
+def search(request: Request, body: Search) -> Response:
     """Find items."""
-    asked: Search = request.state.body
-    hits: Hits = stores_of(request).memories.search(
-        asked.namespace_prefix,
-        query=asked.query,
-        embedding=asked.embedding,
-        filter=asked.filter,
-        metadata_filter=asked.metadata_filter,
-        limit=asked.limit,
-        offset=asked.offset,
-        only_here=asked.only_here,
-    )
+    hits = stores_of(request).memories.search(**dict(body))
     return answer({"hits": [{"item": fields_of(Item, hit.item), "score": hit.score} for hit in hits]})

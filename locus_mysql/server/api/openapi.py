@@ -133,8 +133,8 @@ def description(endpoints: Sequence[Endpoint], limits: Limits, *, secured: bool)
         "components": {
             "schemas": {**schemas, "Error": _ERROR},
             "responses": {
-                "Refused": _response("The request is refused; nothing was changed.", "Error", retry=True),
-                "Failed": _response("The request failed.", "Error", retry=True),
+                "Refused": _failure("The request is refused; nothing was changed."),
+                "Failed": _failure("The request failed."),
             },
         },
     }
@@ -155,13 +155,14 @@ _TAGS = {
 
 
 def _tag_of(endpoint: Endpoint) -> str:
-    first = endpoint.segments[0]
+    first = endpoint.template.split("/")[1]
     if first in _TAGS:
         return first
     return "service" if first in {"health", "openapi.json"} else "threads"
 
 
 def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, Any]], secured: bool) -> dict[str, Any]:
+    answered = references.get((endpoint.answer, "serialization"), {"type": "object"})
     operation: dict[str, Any] = {
         "operationId": _id_of(endpoint),
         "summary": endpoint.summary,
@@ -171,13 +172,13 @@ def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, A
             "200": {
                 "description": "The request was carried out.",
                 "headers": _REQUEST_ID,
-                "content": {"application/json": {"schema": _answer_schema(endpoint, references)}},
+                "content": {"application/json": {"schema": answered}},
             },
             "4XX": {"$ref": "#/components/responses/Refused"},
             "5XX": {"$ref": "#/components/responses/Failed"},
         },
     }
-    if isinstance(endpoint.body, type):
+    if endpoint.body is not None:
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": references[endpoint.body, "validation"]}},
@@ -192,7 +193,7 @@ def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, A
 
 def _id_of(endpoint: Endpoint) -> str:
     """Return the operation id for generated clients: the method and the words of the path."""
-    words = [re.sub(r"\W", "_", segment.strip("{}")) for segment in endpoint.segments]
+    words = [re.sub(r"\W", "_", segment.strip("{}")) for segment in endpoint.template.split("/")[1:]]
     return "_".join([endpoint.method.lower(), *words])
 
 
@@ -234,17 +235,13 @@ def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in schema.items() if name != "anyOf"}, **others[0]}
 
 
-def _answer_schema(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, Any]]) -> dict[str, Any]:
-    return references.get((endpoint.answer, "serialization"), {"type": "object"})
-
-
 def _schemas_of(
     endpoints: Iterable[Endpoint],
 ) -> tuple[dict[tuple[Any, str], dict[str, Any]], dict[str, Any]]:
     """Return the reference to each model's schema, by model and use, and the schemas by name."""
     wanted: dict[tuple[type[BaseModel], Literal["validation", "serialization"]], None] = {}
     for endpoint in endpoints:
-        if isinstance(endpoint.body, type):
+        if endpoint.body is not None:
             wanted[endpoint.body, "validation"] = None
         if isinstance(endpoint.answer, type) and issubclass(endpoint.answer, BaseModel):
             wanted[endpoint.answer, "serialization"] = None
@@ -261,12 +258,12 @@ _REQUEST_ID = {
 }
 
 
-def _response(text: str, schema: str, *, retry: bool) -> dict[str, Any]:
+def _failure(text: str) -> dict[str, Any]:
     seconds = {"description": "Seconds after which the request may be repeated.", "schema": {"type": "integer"}}
     return {
         "description": text,
-        "headers": {**_REQUEST_ID, **({"Retry-After": seconds} if retry else {})},
-        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}},
+        "headers": {**_REQUEST_ID, "Retry-After": seconds},
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
 
 

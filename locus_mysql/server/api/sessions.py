@@ -7,7 +7,7 @@ session's life, as a token for reading changes nothing; writes and ``touch`` do.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 from starlette.requests import Request
@@ -18,9 +18,9 @@ from ...families.working.records import TaskState
 from ...families.working.store import SyncWorkingMemory
 from ...runtime.arguments import TTL_LIMIT_S
 from ..bodies import answer
-from ..problems import not_found
+from ..problems import existing
 from ..routing import Endpoints
-from ..services import stores_of
+from ..services import read, stores_of
 from .models import (
     Answer,
     Body,
@@ -30,10 +30,12 @@ from .models import (
     Gone,
     Limit,
     NextCursor,
-    QueryParameters,
+    Pattern,
     SessionId,
     Time,
+    answer_with,
     fields_of,
+    gone,
 )
 
 #: The path of a session.
@@ -42,35 +44,21 @@ SESSION = "/sessions/{session_id}"
 #: A time to live, in seconds.
 TTL = Annotated[float | None, Field(gt=0, le=TTL_LIMIT_S)]
 
+#: That of a session, in the query of a write.
+BeginsTTL: TypeAlias = Annotated[
+    TTL,
+    Field(
+        description="If this write begins the session: the seconds without a write after which it expires. If left "
+        "out, it stays until it is ended."
+    ),
+]
+
 #: The content of a session that has not begun.
 NO_SESSION = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
 
 ENDPOINTS = Endpoints(WORKING)
 
 _CHECKPOINT = f"{SESSION}/checkpoints/{{checkpoint_id}}"
-
-
-class BeginsQuery(QueryParameters):
-    """The query that sets a session's time to live."""
-
-    session_ttl_s: Annotated[
-        TTL,
-        Field(
-            description="If this write begins the session: the seconds without a write after which it expires. If "
-            "left out, it stays until it is ended."
-        ),
-    ] = None
-
-
-class SessionsQuery(QueryParameters):
-    """The query of a list of sessions."""
-
-    pattern: Annotated[
-        str,
-        Field(max_length=512, description="A glob: * stands for any text, ? for one character, all else for itself."),
-    ] = "*"
-    limit: Limit = 50
-    cursor: Cursor = None
 
 
 class ListedSession(Answer):
@@ -82,13 +70,6 @@ class ListedSession(Answer):
     expires_at: Annotated[Time | None, Field(description="When the session expires; null if never.")]
     keys: Annotated[int, Field(ge=0, description="Variables.")]
     size_bytes: Annotated[int, Field(ge=0, description="Bytes of variables, task state and notes.")]
-
-
-class Sessions(Answer):
-    """Sessions, in the order of their ids."""
-
-    sessions: list[ListedSession]
-    cursor: NextCursor
 
 
 class Session(Answer):
@@ -109,67 +90,47 @@ class Touch(Body):
     ttl_s: Annotated[TTL, Field(description="The new time to live, from now on; null: the previous one.")] = None
 
 
-class Touched(Answer):
-    """Whether the session existed."""
-
-    touched: bool
-
-
 class Done(Answer):
     """Confirms a write."""
 
     ok: bool = True
 
 
-def session_of(request: Request) -> SyncWorkingMemory:
-    """Return the session of a request."""
-    begins = getattr(request.state, "query", None)
-    ttl_s = begins.session_ttl_s if isinstance(begins, BeginsQuery) else None
-    return stores_of(request).working(request.path_params["session_id"], ttl_s)
-
-
-@ENDPOINTS.add(
-    "GET", "/sessions", query=SessionsQuery, answer=Sessions, without_tables={"sessions": [], "cursor": None}
+Sessions = answer_with(
+    "Sessions", "Sessions, in the order of their ids.", sessions=list[ListedSession], cursor=NextCursor
 )
-def list_sessions(request: Request) -> Response:
+Touched = answer_with("Touched", "Whether the session existed.", touched=bool)
+
+
+def session_of(request: Request, session_id: str, ttl_s: float | None = None) -> SyncWorkingMemory:
+    """Return a session of the caller's tenant, with the time to live for one that begins now."""
+    return stores_of(request).working(session_id, ttl_s)
+
+
+@ENDPOINTS.add("GET", "/sessions", answer=Sessions, without_tables={"sessions": [], "cursor": None})
+def list_sessions(request: Request, pattern: Pattern = "*", limit: Limit = 50, cursor: Cursor = None) -> Response:
     """List sessions."""
-    asked: SessionsQuery = request.state.query
-    page = stores_of(request).inspector.sessions(limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    page = read(stores_of(request).inspector.sessions(limit=limit, cursor=cursor, pattern=pattern))
     listed = [fields_of(ListedSession, {**asdict(row), "keys": row.variables}) for row in page.items]
     return answer({"sessions": listed, "cursor": page.cursor})
 
 
 @ENDPOINTS.add("GET", SESSION, answer=Session, without_tables=NO_SESSION)
-def get_session(request: Request) -> Response:
+def get_session(request: Request, session_id: str) -> Response:
     """Describe a session."""
-    return answer(fields_of(Session, session_of(request).stats()))
+    return answer(fields_of(Session, session_of(request, session_id).stats()))
 
 
 @ENDPOINTS.add("DELETE", SESSION, answer=Gone, without_tables="session")
-def end_session(request: Request) -> Response:
+def end_session(request: Request, session_id: str) -> Response:
     """End a session and delete its content."""
-    if not session_of(request).end():
-        raise not_found("session")
-    return answer({"deleted": True})
+    return gone(session_of(request, session_id).end(), "session")
 
 
-@ENDPOINTS.add("POST", f"{SESSION}/touch", body=Touch, answer=Touched, without_tables={"touched": False})
-def touch_session(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{SESSION}/touch", answer=Touched, without_tables={"touched": False})
+def touch_session(request: Request, session_id: str, body: Touch) -> Response:
     """Restart a session's time to live."""
-    wanted: Touch = request.state.body
-    return answer({"touched": session_of(request).touch(wanted.ttl_s)})
-
-
-class ScratchpadQuery(QueryParameters):
-    """The query that selects notes."""
-
-    last: Annotated[int | None, Field(ge=0, le=2**31, description="Only this many of the newest notes.")] = None
-
-
-class Scratchpad(Answer):
-    """Notes, oldest first."""
-
-    notes: list[str]
+    return answer({"touched": session_of(request, session_id).touch(body.ttl_s)})
 
 
 class Note(Body):
@@ -178,72 +139,58 @@ class Note(Body):
     content: str
 
 
+Scratchpad = answer_with("Scratchpad", "Notes, oldest first.", notes=list[str])
+
+
 @ENDPOINTS.add("GET", f"{SESSION}/task", answer=TaskState, without_tables="task state")
-def get_task(request: Request) -> Response:
+def get_task(request: Request, session_id: str) -> Response:
     """Get the state of the task."""
-    task: TaskState | None = session_of(request).get_task_state()
-    if task is None:
-        raise not_found("task state")
-    return answer(task)
+    return answer(existing(session_of(request, session_id).get_task_state(), "task state"))
 
 
-@ENDPOINTS.add("PUT", f"{SESSION}/task", query=BeginsQuery, body=TaskState, answer=Done)
-def set_task(request: Request) -> Response:
+@ENDPOINTS.add("PUT", f"{SESSION}/task", answer=Done)
+def set_task(request: Request, session_id: str, body: TaskState, session_ttl_s: BeginsTTL = None) -> Response:
     """Set the state of the task."""
-    session_of(request).set_task_state(request.state.body)
+    session_of(request, session_id, session_ttl_s).set_task_state(body)
     return answer({"ok": True})
 
 
 @ENDPOINTS.add("DELETE", f"{SESSION}/task", answer=Gone, without_tables="task state")
-def delete_task(request: Request) -> Response:
+def delete_task(request: Request, session_id: str) -> Response:
     """Remove the state of the task."""
-    session = session_of(request)
-    if session.get_task_state() is not None:
-        session.set_task_state(None)
-        return answer({"deleted": True})
-    raise not_found("task state")
+    session = session_of(request, session_id)
+    existing(session.get_task_state(), "task state")
+    session.set_task_state(None)
+    return answer({"deleted": True})
 
 
-@ENDPOINTS.add("GET", f"{SESSION}/scratchpad", query=ScratchpadQuery, answer=Scratchpad, without_tables={"notes": []})
-def get_scratchpad(request: Request) -> Response:
+@ENDPOINTS.add("GET", f"{SESSION}/scratchpad", answer=Scratchpad, without_tables={"notes": []})
+def get_scratchpad(
+    request: Request,
+    session_id: str,
+    last: Annotated[int | None, Field(ge=0, le=2**31, description="Only this many of the newest notes.")] = None,
+) -> Response:
     """Get the notes."""
-    asked: ScratchpadQuery = request.state.query
-    return answer({"notes": session_of(request).get_scratchpad(asked.last)})
+    return answer({"notes": session_of(request, session_id).get_scratchpad(last)})
 
 
-@ENDPOINTS.add("POST", f"{SESSION}/scratchpad", query=BeginsQuery, body=Note, answer=Done)
-def append_scratchpad(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{SESSION}/scratchpad", answer=Done)
+def append_scratchpad(request: Request, session_id: str, body: Note, session_ttl_s: BeginsTTL = None) -> Response:
     """Add a note."""
-    wanted: Note = request.state.body
-    session_of(request).append_scratchpad(wanted.content)
+    session_of(request, session_id, session_ttl_s).append_scratchpad(body.content)
     return answer({"ok": True})
 
 
 @ENDPOINTS.add("DELETE", f"{SESSION}/scratchpad", answer=Deleted, without_tables={"deleted": 0})
-def clear_scratchpad(request: Request) -> Response:
+def clear_scratchpad(request: Request, session_id: str) -> Response:
     """Remove all notes."""
-    return answer({"deleted": session_of(request).clear_scratchpad()})
+    return answer({"deleted": session_of(request, session_id).clear_scratchpad()})
 
 
 class NewSessionCheckpoint(Body):
     """A checkpoint to create of the session."""
 
     label: Annotated[str | None, Field(max_length=1_000, description="A label for the checkpoint.")] = None
-
-
-class CheckpointMade(Answer):
-    """The id of a checkpoint."""
-
-    checkpoint_id: CheckpointId
-
-
-class Restored(Answer):
-    """The checkpoint of the state before the restore."""
-
-    undo_id: Annotated[
-        CheckpointId,
-        Field(description="A checkpoint of the session before the restore; restoring it undoes this restore."),
-    ]
 
 
 class SessionCheckpoint(Answer):
@@ -257,35 +204,42 @@ class SessionCheckpoint(Answer):
     size_bytes: Annotated[int, Field(ge=0, description="The size of the session then, in bytes.")]
 
 
-class SessionCheckpoints(Answer):
-    """Checkpoints, newest first."""
-
-    checkpoints: list[SessionCheckpoint]
+SessionCheckpoints = answer_with(
+    "SessionCheckpoints", "Checkpoints, newest first.", checkpoints=list[SessionCheckpoint]
+)
+CheckpointMade = answer_with("CheckpointMade", "The id of a checkpoint.", checkpoint_id=CheckpointId)
+Restored = answer_with(
+    "Restored",
+    "The checkpoint of the state before the restore.",
+    undo_id=Annotated[
+        CheckpointId,
+        Field(description="A checkpoint of the session before the restore; restoring it undoes this restore."),
+    ],
+)
 
 
 @ENDPOINTS.add("GET", f"{SESSION}/checkpoints", answer=SessionCheckpoints, without_tables={"checkpoints": []})
-def list_checkpoints(request: Request) -> Response:
+def list_checkpoints(request: Request, session_id: str) -> Response:
     """List a session's checkpoints."""
-    found = session_of(request).list_checkpoints()
-    return answer({"checkpoints": found})
+    return answer({"checkpoints": session_of(request, session_id).list_checkpoints()})
 
 
-@ENDPOINTS.add("POST", f"{SESSION}/checkpoints", query=BeginsQuery, body=NewSessionCheckpoint, answer=CheckpointMade)
-def create_checkpoint(request: Request) -> Response:
+@ENDPOINTS.add("POST", f"{SESSION}/checkpoints", answer=CheckpointMade)
+def create_checkpoint(
+    request: Request, session_id: str, body: NewSessionCheckpoint, session_ttl_s: BeginsTTL = None
+) -> Response:
     """Create a checkpoint of a session."""
-    wanted: NewSessionCheckpoint = request.state.body
-    return answer({"checkpoint_id": session_of(request).create_checkpoint(wanted.label)})
+    made = session_of(request, session_id, session_ttl_s).create_checkpoint(body.label)
+    return answer({"checkpoint_id": made})
 
 
 @ENDPOINTS.add("POST", f"{_CHECKPOINT}/restore", answer=Restored, without_tables="checkpoint")
-def restore_checkpoint(request: Request) -> Response:
+def restore_checkpoint(request: Request, session_id: str, checkpoint_id: str) -> Response:
     """Restore a session from a checkpoint."""
-    return answer({"undo_id": session_of(request).restore_checkpoint(request.path_params["checkpoint_id"])})
+    return answer({"undo_id": session_of(request, session_id).restore_checkpoint(checkpoint_id)})
 
 
 @ENDPOINTS.add("DELETE", _CHECKPOINT, answer=Gone, without_tables="checkpoint")
-def delete_checkpoint(request: Request) -> Response:
+def delete_checkpoint(request: Request, session_id: str, checkpoint_id: str) -> Response:
     """Delete a session's checkpoint."""
-    if not session_of(request).delete_checkpoint(request.path_params["checkpoint_id"]):
-        raise not_found("checkpoint")
-    return answer({"deleted": True})
+    return gone(session_of(request, session_id).delete_checkpoint(checkpoint_id), "checkpoint")

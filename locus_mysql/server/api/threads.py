@@ -8,10 +8,9 @@ ids are refused, as no client could request them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from uuid import uuid4
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -21,9 +20,9 @@ from starlette.responses import Response
 from ...families.registry import families, find_family
 from ...integrations.locus.family import AGENTS
 from ..bodies import answer, answer_text, value_of
-from ..problems import Problem, invalid, not_found
-from ..routing import Endpoint, Endpoints
-from ..services import stores_of
+from ..problems import Problem, existing, invalid, not_found
+from ..routing import Endpoints
+from ..services import read, stores_of
 from .models import (
     WITHOUT_NUL,
     Answer,
@@ -36,24 +35,29 @@ from .models import (
     Limit,
     Metadata,
     NextCursor,
-    QueryParameters,
+    Pattern,
     ThreadId,
     Time,
+    answer_with,
     fields_of,
+    gone,
 )
 
 #: The largest number of ids in an answer. A larger limit is reduced to it, as Locus' client would take an error for a
 #: thread without checkpoints.
 MOST_LISTED = 100_000
 
-#: Prefixes of the paths of a thread's checkpoints, with the thread's id where the path cannot contain it.
-_PLACES = (("/threads/{thread_id}/checkpoints", None), ("/threads/checkpoints", "."), ("/checkpoints", ".."))
+#: The paths of a thread's checkpoints, with the thread's id where the path cannot contain it.
+_PLACES: tuple[tuple[str, dict[str, str]], ...] = (
+    ("/threads/{thread_id}/checkpoints", {}),
+    ("/threads/checkpoints", {"thread_id": "."}),
+    ("/checkpoints", {"thread_id": ".."}),
+)
 
 ENDPOINTS = Endpoints(AGENTS)
 
 #: Only offered with the option `vacuum`, as callers cannot restore what it removes.
 VACUUM = Endpoints(AGENTS)
-
 
 #: What is described of ids; those of a body are checked when they are used.
 _ID: dict[str, Any] = {"minLength": 1, "maxLength": 128}
@@ -77,22 +81,9 @@ class NewCheckpoint(BaseModel):
     metadata: Annotated[dict[str, Any], Field(description="at most 65,536 bytes as JSON")] | None = None
 
 
-class Saved(BaseModel):
-    """The id of the new checkpoint."""
-
-    checkpoint_id: str
-
-
-class State(BaseModel):
-    """A checkpoint's state."""
-
-    state: dict[str, Any]
-
-
-class Listing(BaseModel):
-    """The ids of a thread's checkpoints, newest first."""
-
-    checkpoints: list[str]
+Saved = answer_with("Saved", "The id of the new checkpoint.", checkpoint_id=str)
+State = answer_with("State", "A checkpoint's state.", state=dict[str, Any])
+Listing = answer_with("Listing", "The ids of a thread's checkpoints, newest first.", checkpoints=list[str])
 
 
 def whole_number(value: object) -> object:
@@ -104,116 +95,62 @@ def whole_number(value: object) -> object:
     return value
 
 
-class HowMany(BaseModel):
-    """The query of a list."""
+def save(request: Request, thread_id: str, body: NewCheckpoint) -> Response:
+    """Save a state as the newest checkpoint of a thread.
 
-    model_config = ConfigDict(extra="forbid")
-
-    limit: Annotated[int, Field(ge=0, description="the maximum number of ids"), BeforeValidator(whole_number)] = 10
-
-
-def locus_endpoints() -> list[Endpoint]:
-    """Return all of these endpoints."""
-    endpoints = []
-    for path, thread_id in _PLACES:
-        one = f"{path}/{{checkpoint_id}}"
-        endpoints += [
-            Endpoint(
-                "POST", path, _of(thread_id, save), "write", "Save a state as the newest checkpoint of a thread",
-                body=NewCheckpoint, answer=Saved,
-            ),
-            Endpoint(
-                "GET", path, _of(thread_id, list_checkpoints), "read", "List the ids of a thread's checkpoints, "
-                                                                       "newest first",
-                query=HowMany, answer=Listing, family=AGENTS, without_tables={"checkpoints": []},
-            ),
-            Endpoint(
-                "DELETE", path, _of(thread_id, delete), "write", "Delete a thread", answer=Gone,
-                family=AGENTS, without_tables="thread",
-            ),
-            Endpoint(
-                "GET", one, _of(thread_id, load), "read", "Get the state of a checkpoint", answer=State,
-                family=AGENTS, without_tables="checkpoint",
-            ),
-            Endpoint(
-                "DELETE", one, _of(thread_id, delete), "write", "Delete a checkpoint", answer=Gone,
-                family=AGENTS, without_tables="checkpoint",
-            ),
-        ]  # fmt: skip
-    return endpoints
-
-
-def _of(thread_id: str | None, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return a handler for a path that means this thread without naming it."""
-    if thread_id is None:
-        return handler
-
-    def handle(request: Request) -> Response:
-        request.path_params["thread_id"] = thread_id
-        return handler(request)
-
-    return handle
-
-
-def save(request: Request) -> Response:
-    """Save a state. A repeated request with the same content changes nothing and gets the same answer."""
-    new: NewCheckpoint = request.state.body
-    thread_id = request.path_params["thread_id"]
-    if new.thread_id is not None and new.thread_id != thread_id:
+    A repeated request with the same content changes nothing and gets the same answer.
+    """
+    if body.thread_id is not None and body.thread_id != thread_id:
         raise Problem("thread_mismatch", "The path and the body name different threads. Nothing was saved.")
-    if new.checkpoint_id in {".", ".."}:
+    if body.checkpoint_id in {".", ".."}:
         raise invalid("A checkpoint's id cannot be '.' or '..' here, because no path can contain it.")
     threads = stores_of(request).threads
-    checkpoint_id = uuid4().hex if new.checkpoint_id is None else new.checkpoint_id
-    prepared = threads.prepared(new.state, checkpoint_id, new.metadata, new.parent_id)
+    checkpoint_id = uuid4().hex if body.checkpoint_id is None else body.checkpoint_id
+    prepared = threads.prepared(body.state, checkpoint_id, body.metadata, body.parent_id)
     return answer({"checkpoint_id": threads.save_once(thread_id, prepared)})
 
 
-def load(request: Request) -> Response:
-    """Return the state of a checkpoint, as it was saved."""
-    text = stores_of(request).threads.load_text(request.path_params["thread_id"], request.path_params["checkpoint_id"])
-    if text is None:
-        raise not_found("checkpoint")
+def load(request: Request, thread_id: str, checkpoint_id: str) -> Response:
+    """Get the state of a checkpoint."""
+    text = existing(stores_of(request).threads.load_text(thread_id, checkpoint_id), "checkpoint")
     return answer_text(b'{"state":%b}' % text)
 
 
-def list_checkpoints(request: Request) -> Response:
-    """Return the ids of a thread's checkpoints; none for an unknown thread."""
-    thread_id, limit = request.path_params["thread_id"], request.state.query.limit
+def list_checkpoints(
+    request: Request,
+    thread_id: str,
+    limit: Annotated[int, Field(ge=0, description="the maximum number of ids"), BeforeValidator(whole_number)] = 10,
+) -> Response:
+    """List the ids of a thread's checkpoints, newest first. An unknown thread has none."""
     return answer({"checkpoints": stores_of(request).threads.list_checkpoints(thread_id, limit)})
 
 
-def delete(request: Request) -> Response:
-    """Delete a checkpoint, or a thread."""
-    thread_id, checkpoint_id = request.path_params["thread_id"], request.path_params.get("checkpoint_id")
-    if not stores_of(request).threads.delete(thread_id, checkpoint_id):
-        raise not_found("thread" if checkpoint_id is None else "checkpoint")
-    return answer({"deleted": True})
+def delete(request: Request, thread_id: str, checkpoint_id: str | None) -> Response:
+    """Delete a checkpoint. None stands for all of a thread."""
+    existed = stores_of(request).threads.delete(thread_id, checkpoint_id)
+    return gone(existed, "thread" if checkpoint_id is None else "checkpoint")
 
 
-class FamilyQuery(QueryParameters):
-    """The query that names a family."""
-
-    family: Annotated[
-        str,
-        Field(
-            max_length=64,
-            description="The family of tables: `GET /families` lists those that exist. Threads of the families that "
-            "hold no conversations are their owners: sessions of working memory, items of long-term memory.",
-            json_schema_extra=lambda schema: schema.update(enum=[family.name for family in families()]),
-        ),
-    ] = AGENTS.name
+#: The endpoints of Locus' client.
+LOCUS = Endpoints(AGENTS)
+for _path, _thread in _PLACES:
+    _one, _whole = f"{_path}/{{checkpoint_id}}", {**_thread, "checkpoint_id": None}
+    LOCUS.add("POST", _path, answer=Saved, fixed=_thread, family=None)(save)
+    LOCUS.add("GET", _path, answer=Listing, fixed=_thread, without_tables={"checkpoints": []})(list_checkpoints)
+    LOCUS.add("DELETE", _path, answer=Gone, fixed=_whole, without_tables="thread", summary="Delete a thread")(delete)
+    LOCUS.add("GET", _one, answer=State, fixed=_thread, without_tables="checkpoint")(load)
+    LOCUS.add("DELETE", _one, answer=Gone, fixed=_thread, without_tables="checkpoint")(delete)
 
 
-class ThreadsQuery(FamilyQuery):
-    """The query of a list of threads."""
-
-    pattern: Annotated[
-        str,
-        Field(max_length=512, description="A glob: * stands for any text, ? for one character, all else for itself."),
-    ] = "*"
-    limit: Limit = 50
-    cursor: Cursor = None
+FamilyName: TypeAlias = Annotated[
+    str,
+    Field(
+        max_length=64,
+        description="The family of tables: `GET /families` lists those that exist. Threads of the families that "
+        "hold no conversations are their owners: sessions of working memory, items of long-term memory.",
+        json_schema_extra=lambda schema: schema.update(enum=[family.name for family in families()]),
+    ),
+]
 
 
 class Thread(Answer):
@@ -229,20 +166,6 @@ class Thread(Answer):
     damage: Damage
 
 
-class Threads(Answer):
-    """Threads, most recently saved first; those of families without an index of the time, in the order of their ids."""
-
-    threads: list[Thread]
-    cursor: NextCursor
-
-
-class HistoryQuery(FamilyQuery):
-    """The query of a history."""
-
-    limit: Limit = 100
-    cursor: Cursor = None
-
-
 class HistoryEntry(Answer):
     """A checkpoint in its thread's history."""
 
@@ -256,23 +179,6 @@ class HistoryEntry(Answer):
     size_bytes: Annotated[int, Field(ge=0, description="The size of its row in the database in bytes.")]
     metadata: Metadata
     damage: Damage
-
-
-class History(Answer):
-    """A thread's checkpoints, newest first."""
-
-    checkpoints: list[HistoryEntry]
-    cursor: NextCursor
-
-
-class StateQuery(FamilyQuery):
-    """The query that names a state."""
-
-    checkpoint_id: Annotated[
-        str | None,
-        Field(min_length=1, max_length=512, pattern=WITHOUT_NUL, description="The checkpoint; by default the newest."),
-    ] = None
-    namespace: Annotated[str, Field(max_length=4_096, description="The checkpoint namespace of a graph.")] = ""
 
 
 class Call(Answer):
@@ -312,14 +218,6 @@ class ThreadState(Answer):
     damage: Damage
 
 
-class MetadataQuery(QueryParameters):
-    """The query that names a checkpoint."""
-
-    checkpoint_id: Annotated[
-        CheckpointId | None, Field(description="The checkpoint; if left out, the thread's newest.")
-    ] = None
-
-
 class CheckpointInfo(Answer):
     """A checkpoint without its state."""
 
@@ -335,25 +233,6 @@ class Copy(Body):
     to: Annotated[ThreadId, Field(description="The new thread; it must have no checkpoints.")]
 
 
-class Copied(Answer):
-    """The thread to which the copy is written."""
-
-    thread_id: ThreadId
-
-
-class SearchQuery(FamilyQuery):
-    """The query of a search by words."""
-
-    q: Annotated[
-        str,
-        Field(
-            max_length=4_096,
-            description="Words. Those of fewer than three letters are not found.",
-        ),
-    ]
-    limit: Annotated[Limit, Field(le=100)] = 10
-
-
 class SearchHit(Answer):
     """A checkpoint that added a text with at least one of the words."""
 
@@ -364,45 +243,12 @@ class SearchHit(Answer):
     created_at: Time
 
 
-class SearchHits(Answer):
-    """Hits, best first."""
-
-    hits: list[SearchHit]
-
-
-class PairQuery(FamilyQuery):
-    """The query of a search by metadata: a key and its value."""
-
-    key: Annotated[str, Field(max_length=4_096, description="A top-level name in the metadata.")]
-    value: Annotated[
-        str,
-        Field(
-            max_length=4_096,
-            description='The value that the metadata must contain, as JSON: 5, true, "5", {"a": 1}. A value that is '
-            "not valid JSON counts as text.",
-        ),
-    ]
-    limit: Limit = 100
-
-
-class Checkpoints(Answer):
-    """Checkpoints, newest first."""
-
-    checkpoints: list[CheckpointInfo]
-
-
 class FamilyEntry(Answer):
     """A family of tables."""
 
     name: str
     title: str
     unit: Annotated[str, Field(description="What the size of a thread is counted in, such as checkpoint or item.")]
-
-
-class Families(Answer):
-    """The families whose tables exist."""
-
-    families: list[FamilyEntry]
 
 
 class Vacuum(Body):
@@ -419,72 +265,89 @@ class Vacuum(Body):
     ] = 30.0
 
 
-class Vacuumed(Answer):
-    """The number of removed checkpoints."""
-
-    removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
-
-
-def list_families(request: Request) -> Response:
-    """List the families whose tables exist."""
-    found = [find_family(name) for name in stores_of(request).inspector.families()]
-    return answer({"families": [fields_of(FamilyEntry, family) for family in found]})
-
-
-ENDPOINTS.append(
-    Endpoint("GET", "/families", list_families, "read", "List the families of tables that exist", answer=Families)
+Threads = answer_with(
+    "Threads",
+    "Threads, most recently saved first; those of families without an index of the time, in the order of their ids.",
+    threads=list[Thread],
+    cursor=NextCursor,
+)
+History = answer_with(
+    "History", "A thread's checkpoints, newest first.", checkpoints=list[HistoryEntry], cursor=NextCursor
+)
+Copied = answer_with("Copied", "The thread to which the copy is written.", thread_id=ThreadId)
+SearchHits = answer_with("SearchHits", "Hits, best first.", hits=list[SearchHit])
+Checkpoints = answer_with("Checkpoints", "Checkpoints, newest first.", checkpoints=list[CheckpointInfo])
+Families = answer_with("Families", "The families whose tables exist.", families=list[FamilyEntry])
+Vacuumed = answer_with(
+    "Vacuumed",
+    "The number of removed checkpoints.",
+    removed=Annotated[int, Field(ge=0, description="The number of removed checkpoints.")],
 )
 
 
-@ENDPOINTS.add("GET", "/threads", query=ThreadsQuery, answer=Threads, without_tables={"threads": [], "cursor": None})
-def list_threads(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/families", answer=Families, family=None)
+def list_families(request: Request) -> Response:
+    """List the families of tables that exist."""
+    found = [find_family(name) for name in read(stores_of(request).inspector.families())]
+    return answer({"families": [fields_of(FamilyEntry, family) for family in found]})
+
+
+@ENDPOINTS.add("GET", "/threads", answer=Threads, without_tables={"threads": [], "cursor": None})
+def list_threads(
+    request: Request,
+    family: FamilyName = AGENTS.name,
+    pattern: Pattern = "*",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
     """List threads."""
-    asked: ThreadsQuery = request.state.query
-    page = stores_of(request).inspector.threads(
-        asked.family, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern
-    )
+    page = read(stores_of(request).inspector.threads(family, limit=limit, cursor=cursor, pattern=pattern))
     return answer({"threads": [fields_of(Thread, row) for row in page.items], "cursor": page.cursor})
 
 
-@ENDPOINTS.add("GET", "/threads/{thread_id}", query=FamilyQuery, answer=Thread, without_tables="thread")
-def get_thread(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/threads/{thread_id}", answer=Thread, without_tables="thread")
+def get_thread(request: Request, thread_id: str, family: FamilyName = AGENTS.name) -> Response:
     """Describe a thread."""
-    row = stores_of(request).inspector.thread(request.state.query.family, request.path_params["thread_id"])
-    if row is None:
-        raise not_found("thread")
-    return answer(fields_of(Thread, row))
+    row = read(stores_of(request).inspector.thread(family, thread_id))
+    return answer(fields_of(Thread, existing(row, "thread")))
 
 
-@ENDPOINTS.add("DELETE", "/threads/{thread_id}", query=FamilyQuery, answer=Gone, without_tables="thread")
-def delete_thread(request: Request) -> Response:
+@ENDPOINTS.add("DELETE", "/threads/{thread_id}", answer=Gone, without_tables="thread")
+def delete_thread(request: Request, thread_id: str, family: FamilyName = AGENTS.name) -> Response:
     """Delete a thread of any family."""
-    thread_id = request.path_params["thread_id"]
-    if not stores_of(request).change(request.state.query.family, lambda changes: changes.delete(thread_id, None, "")):
-        raise not_found("thread")
-    return answer({"deleted": True})
+    return gone(stores_of(request).change(family, lambda changes: changes.delete(thread_id, None, "")), "thread")
 
 
-@ENDPOINTS.add("GET", "/threads/{thread_id}/history", query=HistoryQuery, answer=History, without_tables="thread")
-def get_history(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/threads/{thread_id}/history", answer=History, without_tables="thread")
+def get_history(
+    request: Request,
+    thread_id: str,
+    family: FamilyName = AGENTS.name,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
     """List a thread's checkpoints, each with its parent."""
-    asked: HistoryQuery = request.state.query
     inspector = stores_of(request).inspector
-    thread_id = request.path_params["thread_id"]
-    page = inspector.history(asked.family, thread_id, limit=asked.limit, cursor=asked.cursor)
-    if not page.items and not inspector.thread(asked.family, thread_id):
-        raise not_found("thread")
+    page = read(inspector.history(family, thread_id, limit=limit, cursor=cursor))
+    if not page.items:
+        existing(read(inspector.thread(family, thread_id)), "thread")
     return answer({"checkpoints": [fields_of(HistoryEntry, row) for row in page.items], "cursor": page.cursor})
 
 
-@ENDPOINTS.add("GET", "/threads/{thread_id}/state", query=StateQuery, answer=ThreadState, without_tables="checkpoint")
-def get_state(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/threads/{thread_id}/state", answer=ThreadState, without_tables="checkpoint")
+def get_state(
+    request: Request,
+    thread_id: str,
+    family: FamilyName = AGENTS.name,
+    checkpoint_id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=512, pattern=WITHOUT_NUL, description="The checkpoint; by default the newest."),
+    ] = None,
+    namespace: Annotated[str, Field(max_length=4_096, description="The checkpoint namespace of a graph.")] = "",
+) -> Response:
     """Get a state with its conversation."""
-    asked: StateQuery = request.state.query
-    view = stores_of(request).inspector.state(
-        asked.family, request.path_params["thread_id"], asked.checkpoint_id, namespace=asked.namespace
-    )
-    if view is None:
-        raise not_found("checkpoint")
+    inspector = stores_of(request).inspector
+    view = existing(read(inspector.state(family, thread_id, checkpoint_id, namespace=namespace)), "checkpoint")
     content = {
         "checkpoint": fields_of(HistoryEntry, view.checkpoint),
         "messages": [
@@ -499,55 +362,68 @@ def get_state(request: Request) -> Response:
     return answer_text(json.dumps(content, default=lambda value: value.isoformat()).encode())
 
 
-@ENDPOINTS.add(
-    "GET", "/threads/{thread_id}/metadata", query=MetadataQuery, answer=CheckpointInfo, without_tables="checkpoint"
-)
-def get_metadata(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/threads/{thread_id}/metadata", answer=CheckpointInfo, without_tables="checkpoint")
+def get_metadata(
+    request: Request,
+    thread_id: str,
+    checkpoint_id: Annotated[
+        CheckpointId | None, Field(description="The checkpoint; if left out, the thread's newest.")
+    ] = None,
+) -> Response:
     """Get the metadata of an agent's checkpoint."""
-    asked: MetadataQuery = request.state.query
-    info = stores_of(request).threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
-    if info is None:
-        raise not_found("checkpoint")
-    return answer(fields_of(CheckpointInfo, info))
+    info = stores_of(request).threads.get_metadata(thread_id, checkpoint_id)
+    return answer(fields_of(CheckpointInfo, existing(info, "checkpoint")))
 
 
-@ENDPOINTS.add(
-    "POST", "/threads/{thread_id}/copy", query=FamilyQuery, body=Copy, answer=Copied, without_tables="thread"
-)
-def copy_thread(request: Request) -> Response:
+@ENDPOINTS.add("POST", "/threads/{thread_id}/copy", answer=Copied, without_tables="thread")
+def copy_thread(request: Request, thread_id: str, body: Copy, family: FamilyName = AGENTS.name) -> Response:
     """Copy a thread with all its checkpoints."""
-    source, wanted = request.path_params["thread_id"], request.state.body
-    if not stores_of(request).change(request.state.query.family, lambda changes: changes.copy(source, wanted.to)):
+    if not stores_of(request).change(family, lambda changes: changes.copy(thread_id, body.to)):
         raise not_found("thread")
-    return answer({"thread_id": wanted.to})
+    return answer({"thread_id": body.to})
 
 
-@ENDPOINTS.add("GET", "/search", query=SearchQuery, answer=SearchHits, without_tables={"hits": []})
-def search(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/search", answer=SearchHits, without_tables={"hits": []})
+def search(
+    request: Request,
+    q: Annotated[str, Field(max_length=4_096, description="Words. Those of fewer than three letters are not found.")],
+    family: FamilyName = AGENTS.name,
+    limit: Annotated[Limit, Field(le=100)] = 10,
+) -> Response:
     """Search conversations by words."""
-    asked: SearchQuery = request.state.query
     stores = stores_of(request)
-    if asked.family == AGENTS.name:  # this search moves new texts into the index
-        return answer({"hits": stores.threads.search(asked.q, asked.limit)})
-    found = stores.inspector.search(asked.q, family=asked.family, limit=asked.limit)
+    if family == AGENTS.name:  # this search moves new texts into the index
+        return answer({"hits": stores.threads.search(q, limit)})
+    found = read(stores.inspector.search(q, family=family, limit=limit))
     return answer({"hits": [fields_of(SearchHit, hit) for hit in found]})
 
 
-@ENDPOINTS.add("GET", "/metadata", query=PairQuery, answer=Checkpoints, without_tables={"checkpoints": []})
-def query_metadata(request: Request) -> Response:
+@ENDPOINTS.add("GET", "/metadata", answer=Checkpoints, without_tables={"checkpoints": []})
+def query_metadata(
+    request: Request,
+    key: Annotated[str, Field(max_length=4_096, description="A top-level name in the metadata.")],
+    value: Annotated[
+        str,
+        Field(
+            max_length=4_096,
+            description='The value that the metadata must contain, as JSON: 5, true, "5", {"a": 1}. A value that is '
+            "not valid JSON counts as text.",
+        ),
+    ],
+    family: FamilyName = AGENTS.name,
+    limit: Limit = 100,
+) -> Response:
     """Find checkpoints by their metadata."""
-    asked: PairQuery = request.state.query
-    stores, value = stores_of(request), value_of(asked.value)
-    if asked.family == AGENTS.name:  # this search is not limited to the newest checkpoints
-        infos = stores.threads.query_by_metadata(asked.key, value, asked.limit)
+    stores, wanted = stores_of(request), value_of(value)
+    if family == AGENTS.name:  # this search is not limited to the newest checkpoints
+        infos = stores.threads.query_by_metadata(key, wanted, limit)
         return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in infos]})
-    found = stores.inspector.by_metadata(asked.key, value, family=asked.family, limit=asked.limit)
+    found = read(stores.inspector.by_metadata(key, wanted, family=family, limit=limit))
     named = [{**asdict(one.checkpoint), "thread_id": one.thread_id} for one in found]
     return answer({"checkpoints": [fields_of(CheckpointInfo, info) for info in named]})
 
 
-@VACUUM.add("POST", "/vacuum", body=Vacuum, answer=Vacuumed, without_tables={"removed": 0})
-def vacuum(request: Request) -> Response:
+@VACUUM.add("POST", "/vacuum", answer=Vacuumed, without_tables={"removed": 0})
+def vacuum(request: Request, body: Vacuum) -> Response:
     """Remove old threads, and old checkpoints of the others."""
-    wanted: Vacuum = request.state.body
-    return answer({"removed": stores_of(request).threads.vacuum(wanted.older_than_days)})
+    return answer({"removed": stores_of(request).threads.vacuum(body.older_than_days)})

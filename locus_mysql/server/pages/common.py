@@ -1,7 +1,4 @@
-"""Code shared by several pages: the inspector of the caller's tenant, the selected family, and the models of queries.
-
-Unknown names in a query are ignored, as chat and mail programs add their own to links.
-"""
+"""Code shared by several pages: the inspector of the caller's tenant, the selected family, and parsing of queries."""
 
 from __future__ import annotations
 
@@ -9,13 +6,12 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
 from ...families.inspection.records import ThreadRow
 from ...families.registry import families, find_family
-from ..problems import invalid, not_found
-from ..services import SyncInspector, stores_of
+from ..problems import existing, invalid, not_found
+from ..services import BlockingInspector, read, stores_of
 
 #: Sizes and ages to choose from: the value in the query, its meaning, its label.
 SIZES = {
@@ -34,14 +30,14 @@ AGES = {
 }
 
 
-def inspector_of(request: Request) -> SyncInspector:
+def inspector_of(request: Request) -> BlockingInspector:
     """Return the inspector of the caller's tenant."""
     return stores_of(request).inspector
 
 
 def families_of(request: Request) -> list[str]:
     """Return the families of threads whose tables exist, in the order in which they are shown."""
-    return [name for name in inspector_of(request).families() if find_family(name).holds_threads]
+    return [name for name in read(inspector_of(request).families()) if find_family(name).holds_threads]
 
 
 def chosen(given: str, existing: Sequence[str]) -> str | None:
@@ -76,128 +72,7 @@ def thread_of(request: Request, family: str, thread_id: str) -> ThreadRow:
     """
     if family not in families_of(request):
         raise not_found("thread")
-    found = inspector_of(request).thread(family, thread_id)
-    if found is None:
-        raise not_found("thread")
-    return found
-
-
-class QueryParameters(BaseModel):
-    """Base of the models: every name is optional."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class StaticQuery(QueryParameters):
-    """The query of a static file."""
-
-    v: str = ""
-
-
-class OnwardQuery(QueryParameters):
-    """The query of a form after which the user goes on to another page."""
-
-    next: str = ""
-
-
-class ThreadsQuery(QueryParameters):
-    """The query of the list of threads."""
-
-    family: str = ""
-    q: str = ""
-    key: str = ""
-    value: str = ""
-    size: str = ""
-    age: str = ""
-    cursor: str = ""
-
-
-class ThreadQuery(QueryParameters):
-    """The query of a thread, and of one of its states."""
-
-    family: str = "agents"
-    thread: str
-    checkpoint: str = ""
-    namespace: str = ""
-    at: str = ""
-    find: str = ""
-    words: str = ""
-    first: int = 0
-    cursor: str = ""
-    plain: bool = False
-
-
-class EventsQuery(QueryParameters):
-    """The query of the event stream of a thread."""
-
-    family: str = "agents"
-    thread: str
-    seen: str = ""
-
-
-class DifferenceQuery(QueryParameters):
-    """The query of a difference."""
-
-    family: str = "agents"
-    thread: str
-    before: str
-    after: str
-    namespace: str = ""
-    all: bool = False
-    times: bool = False
-
-
-class SearchQuery(QueryParameters):
-    """The query of a search by words."""
-
-    family: str = ""
-    q: str = ""
-
-
-class MetadataQuery(QueryParameters):
-    """The query of a search by metadata."""
-
-    family: str = ""
-    key: str = ""
-    value: str = ""
-
-
-class FamilyQuery(QueryParameters):
-    """The query of the statistics of a family."""
-
-    family: str = ""
-
-
-class MemoriesQuery(QueryParameters):
-    """The query of long-term memory."""
-
-    namespace: str = ""
-    cursor: str = ""
-    items: str = ""
-    q: str = ""
-    way: str = ""
-
-
-class MemoryQuery(QueryParameters):
-    """The query of an item."""
-
-    namespace: str
-    key: str
-    find: str = ""
-
-
-class SessionsQuery(QueryParameters):
-    """The query of the list of sessions."""
-
-    q: str = ""
-    cursor: str = ""
-
-
-class SessionQuery(QueryParameters):
-    """The query of a session."""
-
-    session: str
-    find: str = ""
+    return existing(read(inspector_of(request).thread(family, thread_id)), "thread")
 
 
 def as_glob(text: str) -> str:

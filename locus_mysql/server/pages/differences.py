@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,8 +13,9 @@ from starlette.responses import Response
 
 from ...families.inspection.records import FieldChange, MessageChange
 from ...inspection.differences import Piece, text_changes
-from ..routing import Endpoints
-from .common import DifferenceQuery, family_of, inspector_of, thread_of
+from ..routing import Endpoints, LenientQuery
+from ..services import read
+from .common import family_of, inspector_of, thread_of
 from .markdown import Formatter
 from .rendering import page
 from .thread import CALLS, SHOWN, UNFOLDED
@@ -28,46 +30,44 @@ _TIME = re.compile(r"(?:^|[._])(?:at|ts|time|timestamp|date)$")
 MOST_COMPARED, LEAST_COMPARED = 200_000, 40
 
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 
-@PAGES.add("GET", "/inspect/difference", query=DifferenceQuery)
-def difference_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/difference")
+def difference_page(
+    request: Request,
+    thread: str,
+    before: str,
+    after: str,
+    family: str = "agents",
+    namespace: str = "",
+    all: bool = False,
+    times: bool = False,
+) -> Response:
     """The differences of two states."""
-    query: DifferenceQuery = request.state.query
     inspector = inspector_of(request)
-    family = family_of(query.family)
-    thread = thread_of(request, family, query.thread)
-    found = inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
-
-    def made() -> Response:
-        comparing = _Comparing()
-        fields = [change for change in found.fields if query.times or not is_of_times(change)]
-        counts = {
-            change: sum(one.change == change for one in found.messages)
-            for change in ("added", "removed", "changed", "same")
-        }
-        shown = list(found.messages if query.all else around_changes(found.messages))
-        return page(
-            request,
-            "difference.html",
-            section="threads",
-            query=query,
-            family=family,
-            thread=thread,
-            found=found,
-            counts=counts,
-            fields=[(change, comparing.text(change.before, change.after)) for change in fields],
-            times=len(found.fields) - len(fields),
-            messages=[(one, None if isinstance(one, int) else comparing.message(one)) for one in shown[:CHANGES]],
-            more=len(shown) > CHANGES,
-            formatted=Formatter(),
-            shown_characters=SHOWN,
-            unfolded_characters=UNFOLDED,
-            most_calls=CALLS,
-        )
-
-    return made()
+    row = thread_of(request, family_of(family), thread)
+    found = read(inspector.differences(family, thread, before, after, namespace=namespace))
+    comparing = _Comparing()
+    fields = [change for change in found.fields if times or not is_of_times(change)]
+    shown = list(found.messages if all else around_changes(found.messages))
+    return page(
+        request,
+        "difference.html",
+        section="threads",
+        family=family,
+        thread=row,
+        found=found,
+        counts=Counter(one.change for one in found.messages),
+        fields=[(change, comparing.text(change.before, change.after)) for change in fields],
+        times=len(found.fields) - len(fields),
+        messages=[(one, None if isinstance(one, int) else comparing.message(one)) for one in shown[:CHANGES]],
+        more=len(shown) > CHANGES,
+        formatted=Formatter(),
+        shown_characters=SHOWN,
+        unfolded_characters=UNFOLDED,
+        most_calls=CALLS,
+    )
 
 
 def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:

@@ -19,7 +19,7 @@ from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
 from ..services import Services, caller_tenant, services_of, stores_of
-from .common import EventsQuery, family_of
+from .common import family_of
 from .rendering import HEADERS
 
 LIVE = logging.getLogger("locus_mysql.live")
@@ -97,14 +97,12 @@ class Live:
         self.interval_s = interval_s
         self.watches: dict[str, ChangePoller] = {}
 
-    async def events(self, request: Request) -> Response:
+    async def events(self, request: Request, thread: str, family: str = "agents", seen: str = "") -> Response:
         """``GET /inspect/events``: a stream of ``changed``, ``away`` and ``back``."""
-        query: EventsQuery = request.state.query
-        family = family_of(query.family)
         # One query reads the threads of all viewers, so one bad marker must not break it.
-        thread_id = check_thread_id(query.thread)
+        key = (family_of(family), check_thread_id(thread))
         # A browser that reconnects sends the last marker that it received.
-        seen = request.headers.get("last-event-id") or query.seen
+        seen = request.headers.get("last-event-id") or seen
         if not _MARKER.fullmatch(seen):
             raise invalid("Last-Event-ID is not the id of an event.")
         existing = await stores_of(request).awaited_inspector.families()
@@ -115,7 +113,6 @@ class Live:
             mine is not None and mine.viewers.total() >= VIEWERS // 2
         ):
             raise try_later("busy", "Too many live pages are open. Try again later.", seconds=10)
-        key = (family, thread_id)
         await self._check_exists(services_of(request), caller_tenant(request), key)
         return StreamingResponse(self.stream(request, key, seen), headers=HEADERS, media_type="text/event-stream")
 

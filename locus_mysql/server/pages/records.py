@@ -16,18 +16,10 @@ from ...families.inspection.records import Page, SessionRow
 from ...families.memories.family import MEMORIES
 from ...families.memories.searching import Way
 from ...families.working.family import WORKING
-from ..problems import not_found
-from ..routing import Endpoints
-from .common import (
-    MemoriesQuery,
-    MemoryQuery,
-    SessionQuery,
-    SessionsQuery,
-    as_glob,
-    as_labels,
-    from_labels,
-    inspector_of,
-)
+from ..problems import existing
+from ..routing import Endpoints, LenientQuery
+from ..services import read
+from .common import as_glob, as_labels, from_labels, inspector_of
 from .markdown import Formatter
 from .rendering import page
 from .texts import hits, tree
@@ -41,19 +33,16 @@ _BEGINNING = re.compile(r'"(' + "|".join(TEXTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
 #: Characters of an item's text; its value below has the rest.
 MOST_TEXT = 20_000
 
-#: Number of namespaces, items and hits on a page.
+#: Number of namespaces, items, hits and sessions on a page.
 MOST = 100
 
 #: The ways to search, with their labels.
 WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 #: The statuses of threads that look like those of tasks.
 _LOOKS = {"waiting": "waiting", "failed": "failed", "cancelled": "failed", "completed": "done"}
-
-#: Number of sessions on a page.
-ON_A_PAGE = 100
 
 
 def text_of(value: Any) -> str:
@@ -127,34 +116,34 @@ def namespace_tree(rows: Sequence[NamespaceRow], prefix: tuple[str, ...]) -> Nam
     return root
 
 
-@PAGES.add("GET", "/inspect/memories", query=MemoriesQuery)
-def memories_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/memories")
+def memories_page(
+    request: Request, namespace: str = "", cursor: str = "", items: str = "", q: str = "", way: str = ""
+) -> Response:
     """The namespaces and items in a namespace, or the hits of a search."""
-    query: MemoriesQuery = request.state.query
     inspector = inspector_of(request)
-    labels = as_labels(query.namespace)
+    labels = as_labels(namespace)
     below: Page[NamespaceRow] = Page(())
-    items: Page[ItemRow] = Page(())
+    here: Page[ItemRow] = Page(())
     found: Sequence[ItemHit] | None = None
-    existing = MEMORIES.name in inspector.families()
-    if existing and query.q.strip():
-        way = cast(Way, query.way) if query.way in WAYS else None
-        found = inspector.search_memories(query.q, labels, limit=MOST, way=way)
-    elif existing:
-        below = inspector.namespaces(labels, limit=MOST, cursor=query.cursor or None)
+    exist = MEMORIES.name in read(inspector.families())
+    if exist and q.strip():
+        known = cast(Way, way) if way in WAYS else None
+        found = read(inspector.search_memories(q, labels, limit=MOST, way=known))
+    elif exist:
+        below = read(inspector.namespaces(labels, limit=MOST, cursor=cursor or None))
         if labels:
-            items = inspector.items(labels, limit=MOST, cursor=query.items or None)
+            here = read(inspector.items(labels, limit=MOST, cursor=items or None))
     return page(
         request,
         "memories.html",
         section=MEMORIES.page.name,
-        existing=existing,
-        query=query,
+        existing=exist,
         labels=labels,
-        trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],
+        trail=trail(labels),
         below=namespace_tree([row for row in below.items if row.namespace != labels], labels).below,
         more=below.cursor,
-        items=items,
+        items=here,
         found=found,
         ways=WAYS if inspector.embeds else {},
         from_labels=from_labels,
@@ -162,27 +151,27 @@ def memories_page(request: Request) -> Response:
     )
 
 
-@PAGES.add("GET", "/inspect/memory", query=MemoryQuery)
-def memory_page(request: Request) -> Response:
+def trail(labels: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the labels of a namespace, each with the query of the namespace that it ends."""
+    return [(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)]
+
+
+@PAGES.add("GET", "/inspect/memory")
+def memory_page(request: Request, namespace: str, key: str, find: str = "") -> Response:
     """An item."""
-    query: MemoryQuery = request.state.query
     inspector = inspector_of(request)
-    labels = as_labels(query.namespace)
-    found = None
-    if MEMORIES.name in inspector.families():
-        found = inspector.item(labels, query.key)
-    if found is None:
-        raise not_found("item")
-    root = tree(found.value, query.find)
+    labels = as_labels(namespace)
+    exist = MEMORIES.name in read(inspector.families())
+    found = existing(read(inspector.item(labels, key)) if exist else None, "item")
+    root = tree(found.value, find)
     return page(
         request,
         "memory.html",
         section=MEMORIES.page.name,
-        query=query,
-        trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],
+        trail=trail(labels),
         found=found,
         root=root,
-        hits=hits(root) if query.find else 0,
+        hits=hits(root) if find else 0,
         text=text_of(found.value)[:MOST_TEXT],
         formatted=Formatter(),
     )
@@ -232,45 +221,31 @@ def task_of(state: Mapping[str, Any] | None) -> Task | None:
     )
 
 
-@PAGES.add("GET", "/inspect/sessions", query=SessionsQuery)
-def sessions_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/sessions")
+def sessions_page(request: Request, q: str = "", cursor: str = "") -> Response:
     """The list of sessions."""
-    query: SessionsQuery = request.state.query
     inspector = inspector_of(request)
-    existing = WORKING.name in inspector.families()
+    exist = WORKING.name in read(inspector.families())
     found: Page[SessionRow] = Page(())
-    if existing:
-        found = inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
-    return page(
-        request,
-        "sessions.html",
-        section=WORKING.page.name,
-        existing=existing,
-        query=query,
-        found=found,
-        task_of=task_of,
-    )
+    if exist:
+        found = read(inspector.sessions(limit=MOST, cursor=cursor or None, pattern=as_glob(q)))
+    return page(request, "sessions.html", section=WORKING.page.name, existing=exist, found=found, task_of=task_of)
 
 
-@PAGES.add("GET", "/inspect/session", query=SessionQuery)
-def session_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/session")
+def session_page(request: Request, session: str, find: str = "") -> Response:
     """A session."""
-    query: SessionQuery = request.state.query
     inspector = inspector_of(request)
-    found = None
-    if WORKING.name in inspector.families():
-        found = inspector.session(query.session)
-    if found is None:
-        raise not_found("session")
-    variables = tree(found.variables, query.find)
+    exist = WORKING.name in read(inspector.families())
+    found = existing(read(inspector.session(session)) if exist else None, "session")
+    variables = tree(found.variables, find)
     return page(
         request,
         "session.html",
         section=WORKING.page.name,
-        query=query,
         found=found,
         root=variables,
         current=task_of(found.task_state),
-        task=None if found.task_state is None else tree(found.task_state, query.find),
-        hits=hits(variables) if query.find else 0,
+        task=None if found.task_state is None else tree(found.task_state, find),
+        hits=hits(variables) if find else 0,
     )

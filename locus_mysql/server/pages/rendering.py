@@ -18,11 +18,10 @@ from starlette.responses import RedirectResponse, Response
 
 from ...families.family import HasInspectorPage
 from ...families.registry import families, find_family
-from ..problems import Problem, not_found
-from ..routing import Endpoints
+from ..problems import Problem, existing
+from ..routing import Endpoints, LenientQuery
 from ..services import services_of
 from . import texts
-from .common import StaticQuery
 
 #: Nothing from other hosts, no inline scripts or styles, no frames; forms and connections only to this service.
 POLICY = "; ".join(
@@ -72,7 +71,7 @@ FILE_TYPES = {
 #: A link contains a digest of its file, so the answer never changes.
 _FILE_KEPT = "public, max-age=31536000, immutable"
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 #: The name of the cookie, and the seconds that the browser keeps it: a year.
 ZONE_COOKIE, ZONE_KEPT_S = "locus_mysql_zone", 365 * 86_400
@@ -167,6 +166,7 @@ def page(request: Request, template: str, status: int = 200, **values: object) -
         "signed_in": bool(getattr(request.state, "signed_in", None) and request.state.signed_in.nonce),
         "may_write": bool(services.allow_writes and caller and caller.may_write),
         "section": "",
+        "query": getattr(request.state, "query", None),
         "zone": getattr(request.state, "zone", NO_ZONE),
         "here_query": request.scope.get("query_string", b"").decode("latin-1"),
         **values,
@@ -237,14 +237,11 @@ def version_of(name: str) -> str:
     return hashlib.sha256(content_of(name)).hexdigest()[:16]
 
 
-@PAGES.add("GET", "/static/{name}", access="open", query=StaticQuery)
-async def static_file(request: Request) -> Response:
+@PAGES.add("GET", "/static/{name}", access="open")
+async def static_file(request: Request, name: str, v: str = "") -> Response:
     """A static file."""
-    name = request.path_params["name"]
-    media_type = FILE_TYPES.get(name)
-    if media_type is None:
-        raise not_found("file")
-    kept = _FILE_KEPT if request.state.query.v == version_of(name) else "no-cache"
+    media_type = existing(FILE_TYPES.get(name), "file")
+    kept = _FILE_KEPT if v == version_of(name) else "no-cache"
     return Response(content_of(name), headers={"Cache-Control": kept}, media_type=media_type)
 
 

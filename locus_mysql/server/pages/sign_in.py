@@ -25,12 +25,9 @@ from starlette.responses import RedirectResponse, Response
 
 from ...errors import ConfigError
 from ..problems import Problem, invalid
-from ..routing import Endpoints
+from ..routing import Endpoints, LenientQuery
 from ..tokens import Caller, Tokens, digest_of
-from .common import OnwardQuery
-from .rendering import ZONE_COOKIE as ZONE_COOKIE
-from .rendering import ZONE_KEPT_S as ZONE_KEPT_S
-from .rendering import Links, name_of_zone, page, zones
+from .rendering import ZONE_COOKIE, ZONE_KEPT_S, Links, name_of_zone, page, zones
 
 #: A record of the file: nonce and end of a sign-in.
 _RECORD = struct.Struct("<16sq")
@@ -50,7 +47,7 @@ KEY_BYTES = 32
 _LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 _FORM_FIELDS = 50
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 
 class EndedSignIns:
@@ -192,10 +189,10 @@ class SignIns:
     def _signature(self, purpose: Literal["cookie", "form"], content: str) -> str:
         return hmac.new(self._key, f"{purpose}\0{content}".encode(), hashlib.sha256).hexdigest()
 
-    async def ask(self, request: Request) -> Response:
+    async def ask(self, request: Request, next: str = "") -> Response:
         """``GET /login``: the form, or a redirect to the pages where users need not sign in."""
         links = Links(request)
-        onward = onward_from(request.state.query.next, links)
+        onward = onward_from(next, links)
         if self.tokens is None or self.read(request.cookies.get(COOKIE, "")) is not None:
             return RedirectResponse(onward, 303)
         return page(request, "login.html", onward=onward, refused=False)
@@ -208,28 +205,29 @@ class SignIns:
         cookie = self.begin(form.get("token", "").strip())
         if cookie is None:
             return page(request, "login.html", 403, onward=onward, refused=True)
-        response = RedirectResponse(onward, 303)
-        response.set_cookie(
-            COOKIE,
-            cookie,
-            max_age=LASTS_S,
-            path=links("/"),
-            secure=request.url.scheme == "https",
-            httponly=True,
-            samesite="lax",  # links in messages work; forms need a secret
-        )
-        return response
+        return with_cookie(request, onward, COOKIE, cookie, LASTS_S)
 
     async def sign_out(self, request: Request) -> Response:
         """``POST /logout``: end the sign-in, here and in the browser."""
         checked_form(request)
         self.end(request.cookies.get(COOKIE, ""))
-        links = Links(request)
-        response = RedirectResponse(links("/login"), 303)
-        response.delete_cookie(
-            COOKIE, path=links("/"), secure=request.url.scheme == "https", httponly=True, samesite="lax"
-        )
-        return response
+        return with_cookie(request, Links(request)("/login"), COOKIE, "", 0)
+
+
+def with_cookie(request: Request, onward: str, name: str, value: str, lasts_s: int) -> Response:
+    """Return a redirect that sets a cookie of the pages, or removes one that lasts 0 s."""
+    response = RedirectResponse(onward, 303)
+    response.set_cookie(
+        name,
+        value,
+        max_age=lasts_s,
+        expires=None if lasts_s else 0,
+        path=Links(request)("/"),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",  # links in messages work; forms need a secret
+    )
+    return response
 
 
 def onward_from(given: str, links: Links) -> str:
@@ -268,29 +266,17 @@ def checked_form(request: Request) -> dict[str, str]:
     return form
 
 
-@PAGES.add("GET", "/inspect/zone", query=OnwardQuery)
-def zone_form(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/zone")
+def zone_form(request: Request, next: str = "") -> Response:
     """The form to choose a time zone."""
-    query: OnwardQuery = request.state.query
-    return page(request, "zone.html", zones=zones(), onward=onward_from(query.next, Links(request)))
+    return page(request, "zone.html", zones=zones(), onward=onward_from(next, Links(request)))
 
 
-@PAGES.add("POST", "/inspect/zone", access="read", body="form")
+@PAGES.add("POST", "/inspect/zone", access="read", form=True)
 def choose_zone(request: Request) -> Response:
     """Set the cookie with the time zone."""
     form = checked_form(request)
-    links = Links(request)
     name = form.get("zone", "")
     if name not in zones():
         raise invalid("There is no such time zone. Choose one of the list.")
-    response = RedirectResponse(onward_from(form.get("next", ""), links), 303)
-    response.set_cookie(
-        ZONE_COOKIE,
-        name,
-        max_age=ZONE_KEPT_S,
-        path=links("/"),
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="lax",
-    )
-    return response
+    return with_cookie(request, onward_from(form.get("next", ""), Links(request)), ZONE_COOKIE, name, ZONE_KEPT_S)

@@ -14,13 +14,13 @@ from ...families.family import Family, HasInspectorPage
 from ...families.inspection.records import Day, Statistics, Turn
 from ...families.registry import find_family
 from ...records.maintenance import Counts
-from ..routing import Endpoints
-from ..services import SyncInspector, services_of
+from ..routing import Endpoints, LenientQuery
+from ..services import BlockingInspector, read, services_of
 from . import texts
-from .common import FamilyQuery, chosen, inspector_of
+from .common import chosen, inspector_of
 from .rendering import page
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 #: Size of a chart in its own units. On the page it fills the available width.
 WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
@@ -50,28 +50,24 @@ class OtherFamily(NamedTuple):
     path: str | None
 
 
-@PAGES.add("GET", "/inspect/statistics", query=FamilyQuery)
-def statistics_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/statistics")
+def statistics_page(request: Request, family: str = "") -> Response:
     """The statistics of a family, and of those without threads."""
-    query: FamilyQuery = request.state.query
     inspector = inspector_of(request)
-    stored_families = [find_family(name) for name in inspector.families()]
+    stored_families = [find_family(name) for name in read(inspector.families())]
     existing = [one.name for one in stored_families if one.holds_threads]
-    family = chosen(query.family, existing)
-    found = None if family is None else inspector.statistics(family)
+    shown = chosen(family, existing)
+    found = None if shown is None else read(inspector.statistics(shown))
     today = datetime.now(UTC).date()
-    others = [_without_threads(inspector, one, today) for one in stored_families if not one.holds_threads]
-    drawings = [] if found is None else _drawings(found, today)
     return page(
         request,
         "statistics.html",
         section="statistics",
         existing=existing,
-        family=family,
-        query=query,
+        family=shown,
         found=found,
-        others=others,
-        drawings=drawings,
+        others=[_without_threads(inspector, one, today) for one in stored_families if not one.holds_threads],
+        drawings=[] if found is None else _drawings(found, today),
         process=services_of(request).database.stats(),
     )
 
@@ -90,15 +86,15 @@ def _drawings(found: Statistics, today: date) -> list[BarChart]:
     ]
 
 
-def _without_threads(inspector: SyncInspector, family: Family, today: date) -> OtherFamily:
+def _without_threads(inspector: BlockingInspector, family: Family, today: date) -> OtherFamily:
     """Return what is shown of a family without threads."""
-    growth = inspector.growth(family.name)
+    growth = read(inspector.growth(family.name))
     chart = None
     if growth is not None:
         chart = bar_chart(f"{growth.noun.capitalize()} created per day", dict(growth.days), today, texts.number)
     address = f"/inspect/{family.page.name}" if isinstance(family, HasInspectorPage) else None
     examined = None if growth is None else growth.examined
-    return OtherFamily(family.title, inspector.stored(family.name), chart, examined, address)
+    return OtherFamily(family.title, read(inspector.stored(family.name)), chart, examined, address)
 
 
 @dataclass(frozen=True, slots=True)

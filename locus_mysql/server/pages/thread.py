@@ -14,11 +14,11 @@ from ...families.checkpoints.queries import strings
 from ...families.inspection.conversation import shown_with_calls
 from ...families.inspection.records import CheckpointRow, Message, Page, StateView, ToolCall, Turn, Window
 from ...families.inspection.turns import first_saved
-from ..problems import not_found
-from ..routing import Endpoints
-from ..services import SyncInspector, stores_of
+from ..problems import existing
+from ..routing import Endpoints, LenientQuery
+from ..services import BlockingInspector, read, stores_of
 from . import texts
-from .common import ThreadQuery, as_time, family_of, inspector_of, thread_of
+from .common import as_time, family_of, inspector_of, thread_of
 from .markdown import Formatter
 from .rendering import downloaded, page, zone_of
 from .statistics import lines_of
@@ -210,79 +210,86 @@ class ReadTimeline(NamedTuple):
     noted: Sequence[Turn]
 
 
-def _read_timeline(inspector: SyncInspector, family: str, query: ThreadQuery, at: datetime | None) -> ReadTimeline:
+def _read_timeline(
+    inspector: BlockingInspector, family: str, thread_id: str, cursor: str, at: datetime | None
+) -> ReadTimeline:
     """Read a page of a thread's checkpoints, and its turns; ``at`` is the time of an earlier state that is shown."""
-    history = inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
-    newest = not query.cursor
+    history = read(inspector.history(family, thread_id, limit=CHECKPOINTS, cursor=cursor or None))
+    newest = not cursor
     if newest and history.cursor and at is not None and at < history.items[-1].created_at:
         # The displayed state is not among the newest, so the timeline begins with it.
-        history, newest = inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
-    turns = noted = inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
-    if query.cursor and history.items:  # an older page of the timeline has turns of its own
-        noted = inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
+        history, newest = read(inspector.history(family, thread_id, limit=CHECKPOINTS, at=at)), False
+    turns = noted = read(inspector.states(family, thread_id, inspector.turns_at_once(family), at=at))
+    if cursor and history.items:  # an older page of the timeline has turns of its own
+        noted = read(inspector.states(family, thread_id, CHECKPOINTS + 1, at=history.items[0].created_at))
     return ReadTimeline(history, newest, turns, noted)
 
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 
-@PAGES.add("GET", "/inspect/thread", query=ThreadQuery)
-def thread_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/thread")
+def thread_page(
+    request: Request,
+    thread: str,
+    family: str = "agents",
+    checkpoint: str = "",
+    namespace: str = "",
+    at: str = "",
+    find: str = "",
+    words: str = "",
+    first: int = 0,
+    cursor: str = "",
+    plain: bool = False,
+) -> Response:
     """A thread's newest state, or its state at a checkpoint or a time."""
-    query: ThreadQuery = request.state.query
     inspector = inspector_of(request)
-    family = family_of(query.family)
-    thread = thread_of(request, family, query.thread)
+    row = thread_of(request, family_of(family), thread)
     # Read first, so that the page is notified of writes during the rest.
-    markers = inspector.changed([(family, query.thread)])
+    markers = read(inspector.changed([(family, thread)]))
     # A search for words reads all messages; otherwise only the displayed ones of a long conversation are read.
-    first = query.first - 1 if query.first else None
-    state = wanted_state(request, None if query.words else Window(MESSAGES, first))
-    pinned = bool(query.checkpoint or query.at)
-    at = state.checkpoint.created_at if pinned and state is not None else None
-    history, newest, turns, noted = _read_timeline(inspector, family, query, at)
-
-    def made() -> Response:
-        times = {} if state is None else first_saved(state, turns)
-        messages = () if state is None else state.messages
-        before, after = (0, 0) if state is None else (state.before, state.after)
-        messages_shown = [one for one in conversation(messages, times, before) if not one.answers]
-        hit = index_of_match(messages_shown, query.words)
-        first = 0 if before or after else first_shown(len(messages_shown), query.first, hit)
-        root = tree({} if state is None else state.state, query.find)
-        return page(
-            request,
-            "thread.html",
-            section="threads",
-            query=query,
-            family=family,
-            changes=stores_of(request).changes(family),
-            thread=thread,
-            timeline=timeline(history.items),
-            turns={(turn.checkpoint_id, turn.created_at): turn for turn in noted},
-            newest=newest,
-            older=history.cursor,
-            state=state,
-            pinned=pinned,
-            newest_state=state is not None and state.checkpoint.checkpoint_id == thread.checkpoint_id,
-            messages_shown=messages_shown[first : first + MESSAGES],
-            before=before or first,
-            after=after or max(0, len(messages_shown) - first - MESSAGES),
-            most=MESSAGES,
-            lines=lines_of(turns[-TURNS:]),
-            root=root,
-            hits=hits(root) if query.find else 0,
-            hit=None if hit is None else messages_shown[hit].at,
-            words=query.words,
-            formatted=None if query.plain else Formatter(query.words),
-            marker=markers.get((family, query.thread), ""),
-            compared=compared(history.items, state),
-            shown_characters=SHOWN,
-            unfolded_characters=UNFOLDED,
-            most_calls=CALLS,
-        )
-
-    return made()
+    window = None if words else Window(MESSAGES, first - 1 if first else None)
+    state = wanted_state(request, family, thread, checkpoint, namespace, at, window)
+    pinned = bool(checkpoint or at)
+    shown_at = state.checkpoint.created_at if pinned and state is not None else None
+    history, newest, turns, noted = _read_timeline(inspector, family, thread, cursor, shown_at)
+    times = {} if state is None else first_saved(state, turns)
+    messages = () if state is None else state.messages
+    before, after = (0, 0) if state is None else (state.before, state.after)
+    messages_shown = [one for one in conversation(messages, times, before) if not one.answers]
+    hit = index_of_match(messages_shown, words)
+    begin = 0 if before or after else first_shown(len(messages_shown), first, hit)
+    root = tree({} if state is None else state.state, find)
+    return page(
+        request,
+        "thread.html",
+        section="threads",
+        family=family,
+        changes=stores_of(request).changes(family),
+        thread=row,
+        timeline=timeline(history.items),
+        turns={(turn.checkpoint_id, turn.created_at): turn for turn in noted},
+        newest=newest,
+        older=history.cursor,
+        state=state,
+        pinned=pinned,
+        newest_state=state is not None and state.checkpoint.checkpoint_id == row.checkpoint_id,
+        messages_shown=messages_shown[begin : begin + MESSAGES],
+        before=before or begin,
+        after=after or max(0, len(messages_shown) - begin - MESSAGES),
+        most=MESSAGES,
+        lines=lines_of(turns[-TURNS:]),
+        root=root,
+        hits=hits(root) if find else 0,
+        hit=None if hit is None else messages_shown[hit].at,
+        words=words,
+        formatted=None if plain else Formatter(words),
+        marker=markers.get((family, thread), ""),
+        compared=compared(history.items, state),
+        shown_characters=SHOWN,
+        unfolded_characters=UNFOLDED,
+        most_calls=CALLS,
+    )
 
 
 def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[str | None, str | None]:
@@ -297,38 +304,45 @@ def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[st
     return before, after.checkpoint_id
 
 
-def wanted_state(request: Request, window: Window | None = None) -> StateView | None:
+def wanted_state(
+    request: Request,
+    family: str,
+    thread_id: str,
+    checkpoint: str,
+    namespace: str,
+    at: str,
+    window: Window | None = None,
+) -> StateView | None:
     """Return the state that a query names; None if the thread had none at that time.
 
     Args:
         request: The request.
+        family: The family.
+        thread_id: The thread.
+        checkpoint: The checkpoint; empty for the newest.
+        namespace: The checkpoint namespace of a graph.
+        at: The time, as it was typed.
         window: The range of messages of a long conversation to read; None for all.
 
     Raises:
         Problem: There is no such checkpoint.
     """
-    query: ThreadQuery = request.state.query
-    found = inspector_of(request).state(
-        family_of(query.family),
-        query.thread,
-        query.checkpoint or None,
-        namespace=query.namespace,
-        at=as_time(query.at, zone_of(request)),
-        window=window,
+    moment = as_time(at, zone_of(request))
+    found = read(
+        inspector_of(request).state(
+            family_of(family), thread_id, checkpoint or None, namespace=namespace, at=moment, window=window
+        )
     )
-    if found is None and query.checkpoint:
-        raise not_found("checkpoint")
-    return found
+    return existing(found, "checkpoint") if checkpoint else found
 
 
-@PAGES.add("GET", "/inspect/state.json", query=ThreadQuery)
-def state_file(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/state.json")
+def state_file(
+    request: Request, thread: str, family: str = "agents", checkpoint: str = "", namespace: str = "", at: str = ""
+) -> Response:
     """A whole state as JSON."""
-    query: ThreadQuery = request.state.query
-    thread_of(request, family_of(query.family), query.thread)
-    found = wanted_state(request)
-    if found is None:
-        raise not_found("checkpoint")
+    thread_of(request, family_of(family), thread)
+    found = existing(wanted_state(request, family, thread, checkpoint, namespace, at), "checkpoint")
     value: dict[str, Any] = {
         "family": found.family,
         "thread_id": found.thread_id,

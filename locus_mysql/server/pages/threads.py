@@ -17,15 +17,11 @@ from ...families.inspection.records import Hit, Page, Tagged, ThreadPreview, Thr
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
 from ..bodies import value_of
 from ..problems import Problem, not_found
-from ..routing import Endpoints
-from ..services import services_of, stores_of
+from ..routing import Endpoints, LenientQuery
+from ..services import read, services_of, stores_of
 from .common import (
     AGES,
     SIZES,
-    MetadataQuery,
-    SearchQuery,
-    ThreadQuery,
-    ThreadsQuery,
     as_glob,
     chosen,
     families_of,
@@ -39,53 +35,52 @@ from .sign_in import checked_form
 #: Number of threads on a page.
 ON_A_PAGE = 50
 
-PAGES = Endpoints()
+PAGES = Endpoints(base=LenientQuery)
 
 #: Number of hits on a page.
 MOST_HITS = 50
 
 
-@PAGES.add("GET", "/", query=ThreadsQuery)
-def threads_page(request: Request) -> Response:
+@PAGES.add("GET", "/")
+def threads_page(
+    request: Request,
+    family: str = "",
+    q: str = "",
+    key: str = "",
+    value: str = "",
+    size: str = "",
+    age: str = "",
+    cursor: str = "",
+) -> Response:
     """The list of threads, newest first."""
-    query: ThreadsQuery = request.state.query
     existing = families_of(request)
-    family = chosen(query.family, existing)
+    shown = chosen(family, existing)
     found: Page[ThreadRow] = Page(())
     previews: Mapping[str, ThreadPreview] = {}
-    if family is not None:
-        now = datetime.now(UTC)
-        length = AGES[query.age][0] if query.age in AGES else None
-        since = now - length if length is not None and query.age != "old" else None
-        until = now - length if length is not None and query.age == "old" else None
-        found = inspector_of(request).threads(
-            family,
-            limit=ON_A_PAGE,
-            cursor=query.cursor or None,
-            pattern=as_glob(query.q),
-            metadata=(query.key, value_of(query.value)) if query.key else None,
-            min_bytes=SIZES[query.size][0] if query.size in SIZES else None,
-            saved_after=since,
-            saved_before=until,
+    if shown is not None:
+        since = datetime.now(UTC) - AGES[age][0] if age in AGES else None
+        inspector = inspector_of(request)
+        found = read(
+            inspector.threads(
+                shown,
+                limit=ON_A_PAGE,
+                cursor=cursor or None,
+                pattern=as_glob(q),
+                metadata=(key, value_of(value)) if key else None,
+                min_bytes=SIZES[size][0] if size in SIZES else None,
+                saved_after=None if age == "old" else since,
+                saved_before=since if age == "old" else None,
+            )
         )
-        previews = inspector_of(request).previews(family, [thread.thread_id for thread in found.items])
-    kept = {
-        "family": family,
-        "q": query.q,
-        "key": query.key,
-        "value": query.value,
-        "size": query.size,
-        "age": query.age,
-    }
+        previews = read(inspector.previews(shown, [thread.thread_id for thread in found.items]))
     return page(
         request,
         "threads.html",
         section="threads",
         existing=existing,
-        family=family,
-        query=query,
-        kept=kept,
-        filtered=any((query.q, query.key, query.size, query.age)),
+        family=shown,
+        kept={"family": shown, "q": q, "key": key, "value": value, "size": size, "age": age},
+        filtered=any((q, key, size, age)),
         found=found,
         previews=previews,
         sizes=SIZES,
@@ -93,19 +88,18 @@ def threads_page(request: Request) -> Response:
     )
 
 
-@PAGES.add("GET", "/inspect/search", query=SearchQuery)
-def search_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/search")
+def search_page(request: Request, family: str = "", q: str = "") -> Response:
     """The search by words of conversations."""
-    query: SearchQuery = request.state.query
     existing = families_of(request)
-    family = chosen(query.family, existing) if query.family else None
-    asked = [one for one in existing if one == family or not query.family]
-    words = query.q.strip()
+    only = chosen(family, existing) if family else None
     found: list[Hit] = []
     refused: list[str] = []
-    for one in asked if words else ():
+    for one in existing if q.strip() else ():
+        if family and one != only:
+            continue
         try:
-            found += inspector_of(request).search(words, family=one, limit=MOST_HITS)
+            found += read(inspector_of(request).search(q.strip(), family=one, limit=MOST_HITS))
         except InvalidInput as error:  # a family without a full-text index must not hide the hits of the others
             refused.append(str(error))
     found.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
@@ -114,32 +108,23 @@ def search_page(request: Request) -> Response:
         "search.html",
         section="search",
         existing=existing,
-        family=family,
-        query=query,
+        family=only,
         found=found[:MOST_HITS],
         refused=refused,
         most=MOST_HITS,
     )
 
 
-@PAGES.add("GET", "/inspect/metadata", query=MetadataQuery)
-def metadata_page(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/metadata")
+def metadata_page(request: Request, family: str = "", key: str = "", value: str = "") -> Response:
     """The search by metadata."""
-    query: MetadataQuery = request.state.query
     existing = families_of(request)
-    family = chosen(query.family, existing)
+    shown = chosen(family, existing)
     found: Sequence[Tagged] = ()
-    if family is not None and query.key:
-        found = inspector_of(request).by_metadata(query.key, value_of(query.value), family=family, limit=MOST_HITS)
+    if shown is not None and key:
+        found = read(inspector_of(request).by_metadata(key, value_of(value), family=shown, limit=MOST_HITS))
     return page(
-        request,
-        "metadata.html",
-        section="metadata",
-        existing=existing,
-        family=family,
-        query=query,
-        found=found,
-        most=MOST_HITS,
+        request, "metadata.html", section="metadata", existing=existing, family=shown, found=found, most=MOST_HITS
     )
 
 
@@ -155,26 +140,23 @@ def check_allowed(request: Request) -> None:
         raise Problem("read_only", "You signed in with a token that does not allow writes.")
 
 
-@PAGES.add("GET", "/inspect/copy", query=ThreadQuery)
-def copy_form(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/copy")
+def copy_form(
+    request: Request, thread: str, family: str = "agents", checkpoint: str = "", namespace: str = ""
+) -> Response:
     """The form to copy a whole thread, or to continue one state in a new thread."""
     check_allowed(request)
-    query: ThreadQuery = request.state.query
-    family = family_of(query.family)
-    thread = thread_of(request, family, query.thread)
     return page(
         request,
         "copy.html",
         section="threads",
-        thread=thread,
+        thread=thread_of(request, family_of(family), thread),
         family=family,
-        query=query,
-        proposed=f"{query.thread}-{'branch' if query.checkpoint else 'copy'}"[:512],
-        can_branch=stores_of(request).changes(family).can_branch,
+        proposed=f"{thread}-{'branch' if checkpoint else 'copy'}"[:512],
     )
 
 
-@PAGES.add("POST", "/inspect/copy", body="form")
+@PAGES.add("POST", "/inspect/copy", form=True)
 def copy_thread(request: Request) -> Response:
     """Copy a thread."""
     check_allowed(request)
@@ -192,21 +174,21 @@ def copy_thread(request: Request) -> Response:
     return RedirectResponse(Links(request).thread(family, target), 303)
 
 
-@PAGES.add("GET", "/inspect/delete", query=ThreadQuery)
-def delete_form(request: Request) -> Response:
+@PAGES.add("GET", "/inspect/delete")
+def delete_form(
+    request: Request, thread: str, family: str = "agents", checkpoint: str = "", namespace: str = ""
+) -> Response:
     """The form to delete a thread, or one of its checkpoints."""
     check_allowed(request)
-    query: ThreadQuery = request.state.query
-    family = family_of(query.family)
-    thread = thread_of(request, family, query.thread)
-    if query.checkpoint:
-        state = inspector_of(request).state(family, query.thread, query.checkpoint, namespace=query.namespace)
+    row = thread_of(request, family_of(family), thread)
+    if checkpoint:
+        state = read(inspector_of(request).state(family, thread, checkpoint, namespace=namespace))
         if state is None:
             raise not_found("checkpoint")
-    return page(request, "delete.html", section="threads", thread=thread, family=family, query=query)
+    return page(request, "delete.html", section="threads", thread=row, family=family)
 
 
-@PAGES.add("POST", "/inspect/delete", body="form")
+@PAGES.add("POST", "/inspect/delete", form=True)
 def delete(request: Request) -> Response:
     """Delete a thread, or one of its checkpoints."""
     check_allowed(request)
@@ -217,5 +199,5 @@ def delete(request: Request) -> Response:
     gone = stores_of(request).change(family, lambda changes: changes.delete(thread_id, checkpoint_id, namespace))
     if not gone:
         raise not_found("checkpoint" if checkpoint_id else "thread")
-    stays = checkpoint_id is not None and inspector_of(request).thread(family, thread_id) is not None
+    stays = checkpoint_id is not None and read(inspector_of(request).thread(family, thread_id)) is not None
     return RedirectResponse(links.thread(family, thread_id) if stays else links("/", family=family), 303)

@@ -26,6 +26,8 @@ class Tampering:
         found = self._run(f"SELECT {', '.join(names)} FROM {self._database}.`{column.table}`")
         rows = [dict(zip(names, values, strict=True)) for values in found]
         for row in rows:
+            if isinstance(row["tenant"], bytes):  # on OceanBase
+                row["tenant"] = row["tenant"].decode()
             if column.owner_table is not None:
                 link = column.owner_table.link
                 (owner,) = self._run(

@@ -24,7 +24,7 @@ from locus_mysql.inspection.differences import difference
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.services import SyncInspector
+from locus_mysql.server.services import BlockingInspector
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig
@@ -411,17 +411,17 @@ async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
 async def test_a_write_during_the_rendering_of_a_page_is_announced_to_it(
     client: httpx.AsyncClient, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = SyncInspector.state
+    look = BlockingInspector.state
     async with Inspector(make_config()) as inspector:
         with SyncCheckpointStore(make_config()) as store:
             store.save("t", {"n": 1})
 
-            def state(self: SyncInspector, *arguments: Any, **options: Any) -> Any:
-                found = look(self, *arguments, **options)
+            async def state(self: BlockingInspector, *arguments: Any, **options: Any) -> Any:
+                found = await look(self, *arguments, **options)
                 store.save("t", {"n": 2})
                 return found
 
-            monkeypatch.setattr(SyncInspector, "state", state)
+            monkeypatch.setattr(BlockingInspector, "state", state)
             response = await client.get("/inspect/thread?family=dicts&thread=t")
         seen = re.search(r"seen=([0-9A-F]+)\"", response.text)
         assert seen is not None

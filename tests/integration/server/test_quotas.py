@@ -64,7 +64,7 @@ from locus_mysql.cli import main, serving
 from locus_mysql.server import limits, running
 from locus_mysql.server.api import threads
 running.END_S = 1.0
-def stuck(*_):
+def stuck(*_, **__):
     import os
     os.write(2, b"stuck\\n")
     while True:

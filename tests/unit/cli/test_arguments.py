@@ -93,7 +93,7 @@ def test_a_screen_emits_only_its_own_colours(text: str, terminal: bool) -> None:
     screen = Screen(stream, terminal=terminal, width=40)
     screen.line(Segment(text, "bold"), text)
     screen.block(text, "red")
-    screen.table([Column("title")], [[text]])
+    screen.table([Column("title", str)], [text])
     shown = COLOUR.sub("", stream.getvalue()) if terminal else stream.getvalue()
     assert set(obeyed(shown)) <= {"\n"}
 
@@ -104,7 +104,7 @@ def test_markup_and_emoji_codes_are_only_text() -> None:
     text = "[red]no[/red] :smile: [link=http://evil]x[/link]"
     screen.line(text)
     screen.block(text)
-    screen.table([Column("title")], [[text]])
+    screen.table([Column("title", str)], [text])
     assert stream.getvalue().count(text) == 3
 
 
@@ -114,7 +114,7 @@ def test_in_a_pipe_nothing_is_wrapped_cut_off_or_coloured() -> None:
     long = "word " * 400 + "end"
     screen.line(Segment("title ", "bold red"), long)
     screen.block(long, limit=10)
-    screen.table([Column("one", "bold"), Column("two")], [[long, "x"]])
+    screen.table([Column("one", str, "bold"), Column("two", lambda _: "x")], [long])
     lines = stream.getvalue().splitlines()
     assert lines[0] == f"title {long}"
     assert lines[1] == f"  {long}"
@@ -128,7 +128,7 @@ def test_a_terminal_is_never_written_beyond_its_width(width: int) -> None:
     screen = Screen(stream, terminal=True, width=width)
     screen.line(Segment("a" * 100, "bold"), "b" * 100)
     screen.block("c" * 300 + " word")
-    screen.table([Column("thread"), Column("size", right=True)], [["d" * 90, "1.2 KB"]])
+    screen.table([Column("thread", str), Column("size", lambda _: "1.2 KB", right=True)], ["d" * 90])
     shown = COLOUR.sub("", stream.getvalue())
     assert max(map(len, shown.splitlines())) <= width
     assert [shown.count(one * 2) > 0 for one in "abcd"] == [True] * 4

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from locus_mysql import extras
 from locus_mysql.cli import arguments, maintenance
 from locus_mysql.cli import main as cli
 from locus_mysql.cli.inspection import show
-from locus_mysql.cli.inspection.screen import CELL_CHARACTERS, Column, Screen
+from locus_mysql.cli.inspection.screen import CELL_CHARACTERS, Column, Screen, number
 from locus_mysql.cli.tables import family_name
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers import interface
@@ -331,7 +332,7 @@ def test_a_missing_driver_is_answered_with_the_option_of_the_command(
 
 
 def test_an_id_of_300_characters_fits_into_80_columns_of_a_terminal_and_is_whole_in_a_pipe() -> None:
-    columns = [Column("thread", "bold"), *(Column(title, right=True, whole=True) for title in ("age", "saves", "size"))]
+    columns = [Column("thread", itemgetter(0), "bold"), *(number("n", itemgetter(at)) for at in (1, 2, 3))]
     rows = [["x" * 150 + "y" * 150, "12 min", "1,234", "1.2 MB"], ["short", "1 s", "1", "20 B"]]
     terminal, pipe = io.StringIO(), io.StringIO()
     Screen(terminal, terminal=True, width=80).table(columns, rows)

@@ -15,7 +15,6 @@ TWO_FAULTS = "it finds a late duplicate of a write, which would have to be kille
 ACCEPTED = {
     "checkpoints removing.GUARD_DELETE": TWO_FAULTS,
     "checkpoints saving.GUARD_SAVE": TWO_FAULTS,
-    "checkpoints thread_pages._THREADS": REPORTED_BY_LAST_ROW,
     "checkpoints threads.GUARD_ONCE": TWO_FAULTS,
     "graphs threads.BEGIN_EPOCH": "the thread keeps the time of an earlier save",
     "graphs inspection.HISTORY": SHOWN,

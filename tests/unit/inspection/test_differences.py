@@ -23,8 +23,6 @@ from locus_mysql.inspection.differences import (
     VALUES_LIMIT,
     Piece,
     difference,
-    field_changes,
-    message_changes,
     text_changes,
 )
 from tests.growth import assert_linear, steps_of
@@ -57,8 +55,9 @@ def changes(found: Difference) -> list[tuple[str, str | None, str | None]]:
 
 
 def fields(before: Any, after: Any) -> list[tuple[str, str, Any, Any]]:
-    """Return the changes of fields as tuples."""
-    return [(one.path, one.change, one.before, one.after) for one in field_changes(before, after)]
+    """Return the changes of a field of two states as tuples, with their paths within it."""
+    found = between({"v": before}, {"v": after}).fields
+    return [(one.path[1:].lstrip("."), one.change, one.before, one.after) for one in found]
 
 
 def test_appended_messages_are_added() -> None:
@@ -182,15 +181,14 @@ def test_every_item_of_both_lists_appears_once_and_in_order(before: list[str], a
 
 @given(JSON, JSON)
 def test_only_differences_are_listed(before: Any, after: Any) -> None:
-    found = list(field_changes(before, after))
-    assert (found == []) == (key_of(before) == key_of(after))
-    assert list(field_changes(before, before)) == []
+    assert (fields(before, after) == []) == (key_of(before) == key_of(after))
+    assert fields(before, before) == []
 
 
 @given(st.lists(JSON, max_size=6), st.lists(JSON, max_size=6))
 def test_messages_of_any_form_can_be_compared(before: list[Any], after: list[Any]) -> None:
     one, other = (messages_of({"messages": [*messages("hi"), *those]}) for those in (before, after))
-    changes = message_changes(one, other)
+    changes = between({"messages": [*messages("hi"), *before]}, {"messages": [*messages("hi"), *after]}).messages
     assert [change.before for change in changes if change.before] == list(one)
     assert [change.after for change in changes if change.after] == list(other)
 
@@ -225,7 +223,7 @@ CHANGED = {
 def test_comparing_takes_time_linear_in_both_states(made: Any) -> None:
     def compared(size: int) -> None:
         before, after = made(size)
-        list(field_changes(before, after))
+        fields(before, after)
         between(
             {"messages": messages(*map(str, range(size)))}, {"messages": messages(*(f"{n} x" for n in range(size)))}
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import groupby
 from typing import Any, cast
 
 from ....config import MySQLConfig
@@ -13,6 +14,7 @@ from ....dialect.words import parts_of
 from ....engine.operation import Operation, fetch
 from ....errors import Conflict, CorruptCheckpoint, InvalidInput, SchemaMismatch, ThreadExists
 from ....records.log_digests import EMPTY, Mark
+from ....records.tables import Row
 from ....runtime.arguments import (
     check_checkpoint_id,
     check_limit,
@@ -23,13 +25,13 @@ from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_rows import aware
 from ...inspection.conversation import messages_of, path_of_messages
-from ...inspection.owners import OwnerChanges, OwnerThreads
+from ...inspection.owner_rows import text_of
+from ...inspection.owners import Having, OwnerChanges, OwnerThreads
 from ...inspection.records import (
     CheckpointRow,
     Hit,
     Page,
     StateView,
-    Statistics,
     Tagged,
     ThreadPreview,
     ThreadRow,
@@ -40,26 +42,31 @@ from ...inspection.sources import (
     RECENT_CHECKPOINTS,
     RECENT_THREADS,
     Deferred,
-    ThreadFilter,
     from_cursor,
     time_text,
     to_cursor,
 )
+from ...inspection.statistics import Measured
 from ...inspection.turns import changes_of, note_of
-from ..coding.payload import beginning_of, outline
+from ..coding.payload import beginning_of, outline, whole_bytes
 from ..family import tables
 from ..preconditions import NO_CHECKPOINT
 from ..queries import hits_of, holds, lookup_text
-from ..records import Named, assemble_rows, decode_state_text, metadata_of
-from ..statements import inspection, queries, thread_pages
-from ..statements.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow, Which
-from ..statements.queries import HitRow
+from ..records import Named, SealedRow, assemble_rows, decode_state_text, metadata_of
+from ..statements import inspection, queries
+from ..statements.inspection import BeginningRow, OutlineRow, StateRow, TaggedRow, Which
+from ..statements.queries import HistoryRow, HitRow
 from ..statements.tables import Kind, ThreadKey, checkpoint_dialect
-from ..statements.thread_pages import SteppedThread, ThreadRange
 from ..store import StoreOperations
-from . import lists
-from .lists import BEGINNING_BYTES, LARGEST_BYTES, ThreadFilters, ThreadSteps, partial_state, previews_of
-from .statistics import statistics_of
+from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
+
+#: The maximum number of threads that a page examines if their newest metadata is read; and of threads or checkpoints
+#: that a page reads from the index of metadata.
+STEP_BY_METADATA, CANDIDATES = 3_000, 3_000
+
+#: About the number of checkpoints from which the size of whole states is estimated; and the first bytes of a payload
+#: that contain its header.
+WHOLE_SAMPLE, HEADER_BYTES = 200, 4_096
 
 #: Bytes of a state's small fields that are read for a chart.
 HEAD_BYTES = 16_384
@@ -85,33 +92,23 @@ class CheckpointThreads(OwnerThreads):
     def __init__(self, config: MySQLConfig, kind: Kind) -> None:
         # Only a search needs the full-text index.
         options: Any = {"search": False, "search_parser": config.search_parser}
-        super().__init__(tables(config.table_prefix, kind, **options), config)
+        declared = tables(config.table_prefix, kind, **options)
+        super().__init__(declared, config, inspection.NEWEST, " FORCE INDEX (recent)")
         self.sql = checkpoint_dialect(config.table_prefix, kind, **options)
-        self._steps = ThreadSteps(self.sql)
         self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
-    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `OwnerThreads.threads` and `ThreadSteps.page`."""
-        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        filters = ThreadFilters.of(wanted.pattern, wanted.metadata, wanted.min_bytes)
-        within = ThreadRange(
-            None,
-            None if wanted.saved_after is None else time_text(wanted.saved_after),
-            None if wanted.saved_before is None else time_text(wanted.saved_before),
-        )
-        page = yield from self._steps.page(self._tenant, filters, within, limit, cursor)
-        items = [self._thread_row(row) for row in page.items]
-        if wanted.metadata is not None:  # the keys are hashes, so a match must be checked; damaged metadata is shown
-            name, value = wanted.metadata
-            containment = Containment(value)
-            items = [item for item in items if item.damage or holds(item.metadata, name, containment)]
-        return Page(items, page.cursor)
+    def _having(self, name: str, value: Any) -> Operation[Having | None]:
+        """See `OwnerThreads._having`. One round trip, to an index of pairs.
 
-    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
-        """See `OwnerThreads.thread`. One round trip."""
-        these = thread_pages.these([check_thread_id(thread_id)])
-        rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), 1)
-        return self._thread_row(rows[0]) if rows else None
+        If the pair is frequent, a walk from the newest thread on soon finds some that have it.
+        """
+        pairs = lookup_text(name, value)
+        find = inspection.CANDIDATES(self.sql, tenant=self._tenant, pairs=pairs, limit=CANDIDATES + 1)
+        found = yield from fetch(find)
+        if len(found) > CANDIDATES:
+            return Having(inspection.NEWEST_HAS, {"pairs": pairs}, STEP_BY_METADATA)
+        condition, values = self.owners.among([(one,) for one in dict.fromkeys(row.thread_id for row in found)])
+        return Having(condition, values, pieces={"INDEX": ""})
 
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
@@ -121,7 +118,7 @@ class CheckpointThreads(OwnerThreads):
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
         which = Which(before_seq=before, saved_by=_text(at))
-        rows = yield from fetch(inspection.HISTORY(self.sql, key, which, pieces=which.pieces, limit=limit + 1))
+        rows = yield from fetch(queries.HISTORY(self.sql, key, which, pieces=which.pieces, limit=limit + 1))
         sealing = self._sealing.of(*key)
         items = [_checkpoint_row(row, thread_id, sealing) for row in rows[:limit]]
         return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
@@ -187,12 +184,11 @@ class CheckpointThreads(OwnerThreads):
         keys = lookup_text(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
         values: dict[str, Any] = {"tenant": self._tenant, "keys": keys, "limit": limit}
-        rows = yield from fetch(inspection.TAGGED(self.sql, candidates=lists.CANDIDATES + 1, **values))
+        rows = yield from fetch(inspection.TAGGED(self.sql, candidates=CANDIDATES + 1, **values))
         count = next(row.size_bytes for row in rows if row.thread_id is None)
-        if count > lists.CANDIDATES:
-            step = thread_pages.walk(ThreadRange(), RECENT_THREADS)
-            values |= {**step.values, "newest": RECENT_CHECKPOINTS}
-            rows = yield from fetch(inspection.TAGGED_LATELY(self.sql, pieces=step.pieces, **values))
+        if count > CANDIDATES:
+            values |= {"threads": RECENT_THREADS, "newest": RECENT_CHECKPOINTS}
+            rows = yield from fetch(inspection.TAGGED_LATELY(self.sql, **values))
         rows = [row for row in rows if row.thread_id is not None]
         rows.sort(key=lambda row: cast(datetime, row.created_at), reverse=True)
         tagged = [self._tagged(cast(str, row.thread_id), row) for row in rows]
@@ -203,38 +199,32 @@ class CheckpointThreads(OwnerThreads):
         sealing = self._sealing.of(self._tenant, thread_id)
         return Tagged(self.family, thread_id, _checkpoint_row(row, thread_id, sealing))
 
-    def statistics(self) -> Operation[Statistics]:
-        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it."""
-        return (yield from statistics_of(self.family, self.sql, self._tenant, self._rows_of))
-
-    def _rows_of(self, thread_ids: Sequence[str]) -> Operation[list[ThreadRow]]:
-        """Return those of these threads that exist."""
-        if not thread_ids:
-            return []
-        these = thread_pages.these(thread_ids)
-        rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), len(thread_ids))
-        return [self._thread_row(row) for row in rows]
-
-    def _thread_row(self, row: SteppedThread) -> ThreadRow:
-        thread_id = cast(str, row.thread_id)
-        if row.checkpoint_id is None:
-            metadata: dict[str, Any] = {}
-            damage: str | None = (
-                f"Thread {thread_id!r} has no checkpoint. No write of this package causes this; delete the thread."
-            )
-        else:
-            metadata, damage = _metadata(row, thread_id, self._sealing.of(self._tenant, thread_id))
-        return ThreadRow(
-            family=self.family,
-            thread_id=thread_id,
-            created_at=aware(row.created_at),
-            updated_at=aware(row.updated_at),
-            checkpoints=row.checkpoints or 0,
-            size_bytes=int(row.size_bytes or 0),
-            checkpoint_id=row.checkpoint_id,
-            metadata=metadata,
-            damage=damage,
+    def _whole_size(self, measured: Sequence[Measured]) -> Operation[float | None]:
+        """See `OwnerThreads._whole_size`. One round trip, for the first bytes of about `WHOLE_SAMPLE` checkpoints."""
+        checkpoints = sum(one.rows for one in measured)
+        if not checkpoints:
+            return 0.0
+        keys = [(self._tenant, *one.key) for one in measured if one.rows]
+        one_in, limit = -(-checkpoints // WHOLE_SAMPLE), 2 * WHOLE_SAMPLE
+        find = inspection.OUTLINES(
+            self.sql, tenant=self._tenant, keys=keys, one_in=one_in, limit=limit, bytes=HEADER_BYTES
         )
+        outlined = yield from fetch(find)
+        groups = groupby(outlined, key=lambda row: (row.thread_id, row.chosen_seq))
+        sizes = [size for _, rows in groups if (size := whole_size(list(rows))) is not None]
+        return sum(sizes) / len(sizes) if sizes else None
+
+    def _thread(self, row: Row) -> ThreadRow:
+        thread, newest = super()._thread(row), SealedRow(*row[":newest"])
+        if newest.token is None:  # of a damaged thread
+            damage: str | None = (
+                f"Thread {thread.thread_id!r} has no checkpoint. No write of this package causes this; delete the "
+                "thread."
+            )
+            return replace(thread, checkpoint_id=None, damage=damage)
+        newest = newest._replace(checkpoint_id=text_of(newest.checkpoint_id))
+        metadata, damage = _metadata(newest, thread.thread_id, self._sealing.of(self._tenant, thread.thread_id))
+        return replace(thread, checkpoint_id=newest.checkpoint_id, metadata=metadata, damage=damage)
 
 
 class CheckpointChanges(OwnerChanges):
@@ -311,6 +301,19 @@ def _metadata(row: Named, thread_id: str, sealing: Sealing) -> tuple[dict[str, A
         return metadata_of(row, thread_id, sealing), None
     except CorruptCheckpoint as error:
         return {}, f"{error} Restore the row from a backup, or delete the checkpoint."
+
+
+def whole_size(rows: Sequence[OutlineRow]) -> int | None:
+    """Return the length of a state's text from the rows that it builds on, newest first.
+
+    None if a row is damaged or missing.
+    """
+    if rows[-1].seq != rows[-1].base_seq:
+        return None
+    try:
+        return whole_bytes([outline(beginning_of(row.beginning)) for row in rows])
+    except CorruptCheckpoint:
+        return None
 
 
 def turns_of(rows: Iterable[BeginningRow]) -> list[Turn]:

@@ -89,24 +89,6 @@ def rows_of(chain: Sequence[Any]) -> list[LineageRow] | None:
 #: recursion (error 3575).
 LOAD_ALL = Select(
     """
-WITH RECURSIVE lineage (seq, base_seq, version) AS (
-  (SELECT c.seq, c.base_seq, t.version
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE {KEY.c} AND {which} AND {LIVE_ROW}{newest})
-  UNION ALL
-  SELECT b.seq, b.base_seq, lineage.version
-    FROM lineage
-    JOIN {checkpoints} b ON {KEY.b} AND b.seq = lineage.base_seq AND b.seq < lineage.seq
-   LIMIT 500
-)
-SELECT c.seq, c.token, c.payload, lineage.version, {sealed}
-  FROM lineage
-  JOIN {checkpoints} c ON {KEY.c} AND c.seq = lineage.seq
- ORDER BY c.seq DESC
-""",
-    LineageRow,
-    oceanbase="""
 WITH RECURSIVE chosen AS (
   SELECT c.seq, c.base_seq, t.version
     FROM {checkpoints} c
@@ -128,15 +110,11 @@ SELECT c.seq, c.token, c.payload, lineage.version, {sealed}
   JOIN {checkpoints} c ON {KEY.c} AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """,
+    LineageRow,
 )
-OF_NEWEST = {
-    "which": "c.checkpoint_id IS NOT NULL",
-    "newest": "\n    ORDER BY c.seq DESC LIMIT 1",
-    "sealed": "NULL, NULL",
-}
+OF_NEWEST = {"which": "c.checkpoint_id IS NOT NULL", "sealed": "NULL, NULL"}
 OF_NAMED = {
     "which": "c.checkpoint_id = :checkpoint_id",
-    "newest": "",
     # What the seal of a checkpoint covers, and the seal, in its own row only.
     "sealed": "IF(c.checkpoint_id = :checkpoint_id, c.metadata, NULL),"
     " IF(c.checkpoint_id = :checkpoint_id, c.seal, NULL)",

@@ -64,33 +64,39 @@ class MetadataRow(NamedTuple):
     seal: int
 
 
-#: The newest checkpoint of a thread.
+#: A checkpoint of a thread, or the newest; the piece is that of `loading.OF_NAMED` or `loading.OF_NEWEST`.
 GET_METADATA = Select(
     """
 SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE {KEY.c} AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
+ WHERE {KEY.c} AND {which} AND {LIVE_ROW}
  ORDER BY c.seq DESC
  LIMIT 1
 """,
     MetadataRow,
 )
 
-GET_METADATA_NAMED = Select(
-    """
-SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal
-  FROM {checkpoints} c
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE {KEY.c} AND c.checkpoint_id = :checkpoint_id AND {LIVE_ROW}
-""",
-    MetadataRow,
-)
+
+#: Checkpoints of a thread, newest first, each with the nearest named one that it follows. The pieces choose them, name
+#: the index, and say what their size is.
+CHOSEN = """WITH RECURSIVE chosen AS (
+  SELECT c.seq, c.base_seq, c.checkpoint_id, c.parent_seq, c.created_at, {size} AS size_bytes, c.metadata,
+         c.token, c.seal
+    FROM {checkpoints} c{hint}
+    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+   WHERE {KEY.c} AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}{which}
+   ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
+   LIMIT :limit
+),
+{FOLLOWED}"""
+NEWEST_FIRST = {"which": "", "hint": " FORCE INDEX (PRIMARY)", "size": "c.payload_bytes"}
 
 
 class HistoryRow(NamedTuple):
     """A checkpoint in the history of its thread."""
 
+    seq: int
     checkpoint_id: str
     parent_id: str | None
     created_at: datetime
@@ -100,20 +106,10 @@ class HistoryRow(NamedTuple):
     seal: int
 
 
-#: The newest checkpoints of a thread, each with the one that it follows.
+#: The checkpoints of a thread, each with the one that it follows; the pieces are those of `CHOSEN`.
 HISTORY = Select(
-    """
-WITH RECURSIVE chosen AS (
-  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata, c.token,
-         c.seal
-    FROM {checkpoints} c FORCE INDEX (PRIMARY)
-    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE {KEY.c} AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
-   ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-   LIMIT :limit
-),
-{FOLLOWED}
-SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+    f"""{CHOSEN}
+SELECT chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
        chosen.token, chosen.seal
   FROM chosen
   LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL

@@ -199,27 +199,12 @@ def remove_unneeded(sql: CheckpointDialect, key: ThreadKey) -> tuple[Statement, 
 
 # What all rows of a thread leave behind
 
-# OceanBase has no recursive UNION DISTINCT (error 1235). With UNION ALL, a row is visited once for each path to it; a
-# row builds on few others, so there are few. There the recursions end even if damaged rows form a cycle, as they only
-# go to rows with a lower seq; in MySQL, DISTINCT ends them.
+# OceanBase has no recursive UNION DISTINCT (error 1235). With UNION ALL, a row is visited once for each path to it, so
+# paths end at named rows, which begin paths of their own. They only go to rows with a lower seq, so they end even if
+# damaged rows form a cycle.
 
 #: Removes the search texts of unnamed rows that no named state continues.
-SWEEP_TEXTS = SQL(
-    """
-UPDATE {checkpoints} c
-  LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
-               SELECT seq, parent_seq, continues FROM {checkpoints} WHERE {KEY} AND checkpoint_id IS NOT NULL
-               UNION DISTINCT
-               SELECT p.seq, p.parent_seq, p.continues
-                 FROM held
-                 JOIN {checkpoints} p ON {KEY.p} AND p.seq = held.parent_seq
-                WHERE held.continues = 1
-             ) SELECT seq FROM held) AS held ON held.seq = c.seq
-   SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
- WHERE {KEY.c} AND c.checkpoint_id IS NULL AND held.seq IS NULL
-   AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
-""",
-    oceanbase="""
+SWEEP_TEXTS = SQL("""
 UPDATE {checkpoints} c
   LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
                SELECT seq, parent_seq, continues FROM {checkpoints} WHERE {KEY} AND checkpoint_id IS NOT NULL
@@ -232,25 +217,11 @@ UPDATE {checkpoints} c
    SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
  WHERE {KEY.c} AND c.checkpoint_id IS NULL AND held.seq IS NULL
    AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
-""",
-)
+""")
 
 #: Empties the payloads of unnamed rows that no named state builds on. Relies on the index bases: rows already empty
 #: have no base_seq.
-SWEEP_PAYLOADS = SQL(
-    """
-UPDATE {checkpoints} c
-  LEFT JOIN (WITH RECURSIVE needed (seq, base_seq) AS (
-               SELECT seq, base_seq FROM {checkpoints} WHERE {KEY} AND checkpoint_id IS NOT NULL
-               UNION DISTINCT
-               SELECT b.seq, b.base_seq
-                 FROM needed
-                 JOIN {checkpoints} b ON {KEY.b} AND b.seq = needed.base_seq
-             ) SELECT seq FROM needed) AS needed ON needed.seq = c.seq
-   SET c.payload = '', c.base_seq = NULL
- WHERE {KEY.c} AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
-""",
-    oceanbase="""
+SWEEP_PAYLOADS = SQL("""
 UPDATE {checkpoints} c
   LEFT JOIN (WITH RECURSIVE needed (seq, base_seq) AS (
                SELECT seq, base_seq FROM {checkpoints} WHERE {KEY} AND checkpoint_id IS NOT NULL
@@ -258,11 +229,11 @@ UPDATE {checkpoints} c
                SELECT b.seq, b.base_seq
                  FROM needed
                  JOIN {checkpoints} b ON {KEY.b} AND b.seq = needed.base_seq AND b.seq < needed.seq
+                                   AND b.checkpoint_id IS NULL
              ) SELECT DISTINCT seq FROM needed) AS needed ON needed.seq = c.seq
    SET c.payload = '', c.base_seq = NULL
  WHERE {KEY.c} AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
-""",
-)
+""")
 
 
 def sweep(sql: CheckpointDialect, key: ThreadKey) -> tuple[Statement, ...]:

@@ -16,10 +16,10 @@ from typing import Any
 
 from ....config import MySQLConfig
 from ....dialect import Query
-from ....dialect.statement import like
 from ....dialect.words import patterns_of
 from ....engine.operation import Operation, Outdated, fetch
-from ....errors import CorruptCheckpoint, InvalidInput, SetupError
+from ....errors import CorruptCheckpoint, SetupError
+from ....records.tables import Row
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata, tenant_of
 from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
@@ -28,25 +28,23 @@ from ....runtime.server_rows import aware
 from ...inspection.conversation import messages_of
 from ...inspection.item_records import ThreadMarker
 from ...inspection.msgpack import metadata_of
-from ...inspection.owners import OwnerChanges, OwnerThreads
+from ...inspection.owner_rows import text_of
+from ...inspection.owners import Having, OwnerChanges, OwnerThreads
 from ...inspection.records import (
     CheckpointRow,
     Hit,
     Page,
     StateView,
-    Statistics,
     Tagged,
     ThreadPreview,
     ThreadRow,
     Turn,
 )
 from ...inspection.sources import (
-    NO_CURSOR,
     PAGE_LIMIT,
     RECENT_CHECKPOINTS,
     RECENT_THREADS,
     Deferred,
-    ThreadFilter,
     from_cursor,
     hits_in,
     time_text,
@@ -58,22 +56,17 @@ from ..operations import GraphOperations, copy_thread
 from ..payload import stored_thread
 from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..statements import inspection
-from ..statements.inspection import HistoryRow, PageFilter, TaggedRow, ThreadSummary
+from ..statements.inspection import HistoryRow, TaggedRow
 from ..statements.tables import LAG_S, ThreadKey, check_id, checkpoint_key, conditions, graph_dialect, ns_key
 from ..statements.threads import LIST
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
 from .graph_state import GraphState, stored_as_writes, view_of
 from .previews import read_previews
-from .statistics import statistics_of
 from .turns import outline_of, read_lists, turns_of
 
-#: The maximum number of threads that a filtered page examines, and the size of a batch. The next page continues after
-#: them.
-EXAMINED, AT_ONCE = 2_000, 200
-
-#: Threads whose ids a page compares with a pattern that begins with a wildcard.
-STEP = 50_000
+#: The maximum number of threads that a page with a filter by metadata examines.
+EXAMINED = 500
 
 #: Threads whose newest states a search reads.
 SEARCHED = 200
@@ -100,69 +93,25 @@ class GraphThreads(OwnerThreads):
 
     turns_at_once = 100
 
+    lag = timedelta(seconds=LAG_S)
+
     def __init__(self, config: MySQLConfig) -> None:
-        super().__init__(tables(config.table_prefix), config)
+        super().__init__(tables(config.table_prefix), config, inspection.NEWEST)
         self.sql = graph_dialect(config.table_prefix)
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._loading = Loading(self.sql, BaseCache(0), self._sealing)
 
-    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `OwnerThreads.threads`. One round trip, more if few of the examined threads pass a filter."""
-        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        pattern = check_text(wanted.pattern, "Pattern").replace("**", "*")
-        after_time, after_id = (None, None) if cursor is None else _position_in(cursor)
-        chosen = PageFilter(
-            pattern=None if pattern == "*" else like(pattern),
-            after_time=after_time,
-            after_id=after_id,
-            since=None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
-            until=None if wanted.saved_before is None else time_text(wanted.saved_before),
-        )
-        if pattern.startswith(("*", "?")) and pattern != "*":  # no index helps: examine a bounded number of threads
-            pieces = {"conditions": chosen._replace(pattern=None).conditions}
-            find_end = inspection.END(self.sql, chosen, tenant=self._tenant, others=STEP - 1, pieces=pieces)
-            for last in (yield from fetch(find_end)):
-                chosen = chosen._replace(end_time=str(last.updated_at), end_id=last.thread_id)
-        filtered = wanted.metadata is not None or wanted.min_bytes is not None
-        containment = None if wanted.metadata is None else Containment(wanted.metadata[1])
-        threads: list[ThreadRow] = []
-        examined, size = 0, limit
-        while True:
-            page = yield from self._summaries(chosen, size, chosen.conditions)
-            examined += len(page)
-            for row in page:
-                chosen = chosen._replace(after_time=str(row.updated_at), after_id=row.thread_id)
-                thread = _thread(row)
-                if _fits(thread, wanted, containment):
-                    threads.append(thread)
-                    if len(threads) == limit:
-                        break
-            else:
-                if len(page) < size:
-                    chosen = chosen._replace(after_time=chosen.end_time, after_id=chosen.end_id)
-                    break
-            if len(threads) == limit or examined >= EXAMINED:
-                break
-            size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
-        threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        if chosen.after_time is None or chosen.after_id is None:
-            return Page(threads, None)
-        return Page(threads, to_cursor(chosen.after_time, chosen.after_id))
+    def _having(self, name: str, value: Any) -> Operation[Having | None]:
+        """See `OwnerThreads._having`. Graphs' metadata has no index, so it is compared here."""
+        return Having(read=EXAMINED)
+        yield
 
-    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
-        """See `OwnerThreads.thread`. One round trip."""
-        check_thread_id(thread_id)
-        rows = yield from self._summaries(PageFilter(), 1, inspection.NAMED, thread_id)
-        return _thread(rows[0]) if rows else None
-
-    def _summaries(
-        self, chosen: PageFilter, limit: int, condition: str, thread_id: str | None = None
-    ) -> Operation[Sequence[ThreadSummary]]:
-        root_key, pieces = ns_key(_ROOT), {"conditions": condition}
-        find = inspection.THREADS(
-            self.sql, chosen, tenant=self._tenant, root_key=root_key, limit=limit, thread_id=thread_id, pieces=pieces
-        )
-        return (yield from fetch(find))
+    def _thread(self, row: Row) -> ThreadRow:
+        checkpoint_id, found, saved_at = row[":newest"]
+        metadata, damage = metadata_of(found)
+        thread = replace(super()._thread(row), metadata=metadata, damage=damage)
+        thread = replace(thread, checkpoint_id=None if checkpoint_id is None else text_of(checkpoint_id))
+        return thread if saved_at is None else replace(thread, updated_at=max(thread.updated_at, aware(saved_at)))
 
     def history(
         self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
@@ -259,10 +208,6 @@ class GraphThreads(OwnerThreads):
             one for one in tagged if key in one.checkpoint.metadata and containment.within(one.checkpoint.metadata[key])
         ][:limit]
 
-    def statistics(self) -> Operation[Statistics]:
-        """Return numbers, sizes and growth. Parts count as checkpoints; a day counts the owners created on it."""
-        return (yield from statistics_of(self.family, self.sql, self._tenant, self.thread))
-
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """Return a query of those of these threads that exist, each with a value that every write changes."""
         return inspection.MARKERS(self.sql, tenant=self._tenant, thread_ids=list(thread_ids))
@@ -355,22 +300,6 @@ def _text(view: StateView) -> str:
     return "\n".join([*texts, *strings_of(rest)])
 
 
-def _thread(row: ThreadSummary) -> ThreadRow:
-    metadata, damage = metadata_of(row.metadata)
-    times = [aware(time) for time in (row.updated_at, row.saved_at) if time is not None]
-    return ThreadRow(
-        family="graphs",
-        thread_id=row.thread_id,
-        created_at=aware(row.created_at),
-        updated_at=max(times),
-        checkpoints=int(row.checkpoints),
-        size_bytes=int(row.size_bytes),
-        checkpoint_id=row.checkpoint_id,
-        metadata=metadata,
-        damage=damage,
-    )
-
-
 def _checkpoint(row: HistoryRow | TaggedRow) -> CheckpointRow:
     metadata, damage = metadata_of(row.metadata)
     return CheckpointRow(
@@ -382,29 +311,6 @@ def _checkpoint(row: HistoryRow | TaggedRow) -> CheckpointRow:
         metadata=metadata,
         damage=damage,
     )
-
-
-def _fits(thread: ThreadRow, wanted: ThreadFilter, containment: Containment | None) -> bool:
-    """Return whether a thread passes the filters."""
-    if wanted.min_bytes is not None and thread.size_bytes < wanted.min_bytes:
-        return False
-    if wanted.saved_after is not None and thread.updated_at < wanted.saved_after:
-        return False
-    if wanted.saved_before is not None and thread.updated_at >= wanted.saved_before:
-        return False
-    if wanted.metadata is None or containment is None:
-        return True
-    name, _ = wanted.metadata
-    return name in thread.metadata and containment.within(thread.metadata[name])
-
-
-def _position_in(cursor: str) -> tuple[str, str]:
-    """Return the time and the id in a cursor."""
-    time, thread_id = from_cursor(cursor, str, str)
-    try:
-        return str(datetime.fromisoformat(time)), thread_id
-    except ValueError:
-        raise InvalidInput(NO_CURSOR) from None
 
 
 class GraphChanges(OwnerChanges):

@@ -8,27 +8,7 @@ from typing import NamedTuple
 
 from ....dialect.sql import Select
 from ...inspection.item_records import ThreadMarker
-from .tables import conditions
-
-
-class ThreadSummary(NamedTuple):
-    """A thread; ``updated_at`` is the time in its row, and ``saved_at`` that of its newest checkpoint."""
-
-    thread_id: str
-    created_at: datetime
-    updated_at: datetime
-    saved_at: datetime | None
-    checkpoint_id: str | None
-    metadata: str | None
-    checkpoints: int | Decimal
-    size_bytes: int | Decimal
-
-
-class EndRow(NamedTuple):
-    """The last thread that a page examines, and the time in its row."""
-
-    updated_at: datetime
-    thread_id: str
+from .tables import ns_key
 
 
 class HistoryRow(NamedTuple):
@@ -69,112 +49,23 @@ class OutlineRow(NamedTuple):
     needs: int
 
 
-class PageFilter(NamedTuple):
-    """A filter of threads.
-
-    Args:
-        pattern: A pattern of their ids; None for all.
-        after_time: The time in the row of the last thread of the previous page.
-        after_id: The id of that thread.
-        end_time: The time in the row of the last thread to examine.
-        end_id: The id of that thread.
-        since: The earliest time of their rows.
-        until: A time later than those of their rows.
-    """
-
-    pattern: str | None = None
-    after_time: str | None = None
-    after_id: str | None = None
-    end_time: str | None = None
-    end_id: str | None = None
-    since: str | None = None
-    until: str | None = None
-
-    @property
-    def conditions(self) -> str:
-        """The conditions on the alias t."""
-        return conditions(OF_THREADS, self._asdict())
-
-    def following(self, time: datetime, thread_id: str) -> PageFilter:
-        """Return the filter of the threads after one."""
-        return self._replace(after_time=str(time), after_id=thread_id)
-
-
-#: {conditions} of threads, by the name of their parameter.
-OF_THREADS = {
-    "pattern": "\n           AND t.thread_id LIKE :pattern",
-    "after_id": """
-           AND t.updated_at <= :after_time AND (t.updated_at < :after_time OR t.thread_id < :after_id)""",
-    "end_id": "\n           AND t.updated_at >= :end_time AND (t.updated_at > :end_time OR t.thread_id >= :end_id)",
-    "since": "\n           AND t.updated_at >= :since",
-    "until": "\n           AND t.updated_at < :until",
-}
-
-_SIZES = "held.checkpoints, held.size_bytes + apart.size_bytes + written.size_bytes"
-_SIZED = """
-  JOIN LATERAL (SELECT COALESCE(SUM(c.hidden = 0), 0) AS checkpoints, COALESCE(SUM({ROW_BYTES}), 0) AS size_bytes
-                  FROM {checkpoints} c
-                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id) AS held
-  JOIN LATERAL (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0) AS size_bytes
-                  FROM {parts} p
-                 WHERE p.tenant = t.tenant AND p.thread_id = t.thread_id) AS apart
-  JOIN LATERAL (SELECT COALESCE(SUM(LENGTH(w.payload)), 0) AS size_bytes
-                  FROM {writes} w
-                 WHERE w.tenant = t.tenant AND w.thread_id = t.thread_id) AS written"""
-_THREADS = f"""
-SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
-       COALESCE(root.checkpoint_id, newest.checkpoint_id),
-       IF(root.checkpoint_id IS NULL, newest.metadata, root.metadata),
-       {_SIZES}
-  FROM (SELECT t.tenant, t.thread_id, t.created_at, t.updated_at
-          FROM {{threads}} t
-         WHERE t.tenant = :tenant AND {{LIVE_THREAD}}{{conditions}}
-         ORDER BY t.updated_at DESC, t.thread_id DESC
-         LIMIT :limit) AS t
+#: The newest checkpoint of each thread o: the pieces of `OWNERS`. For a graph with subgraphs, that is the one of the
+#: graph itself; the time is that of the newest one in any namespace.
+NEWEST = (
+    """, COALESCE(root.checkpoint_id, newest.checkpoint_id),
+       IF(root.checkpoint_id IS NULL, newest.metadata, root.metadata), newest.created_at""",
+    f"""
   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at
                        FROM {{checkpoints}} c FORCE INDEX (newest)
-                      WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.hidden = 0
+                      WHERE c.tenant = o.tenant AND c.thread_id = o.thread_id AND c.hidden = 0
                       ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
                       LIMIT 1) AS newest ON TRUE
   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata
                        FROM {{checkpoints}} c FORCE INDEX (PRIMARY)
-                      WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.ns_key = :root_key AND c.hidden = 0
+                      WHERE c.tenant = o.tenant AND c.thread_id = o.thread_id AND c.ns_key = X'{ns_key("").hex()}'
+                        AND c.hidden = 0
                       ORDER BY c.tenant DESC, c.thread_id DESC, c.ns_key DESC, c.seq DESC
-                      LIMIT 1) AS root ON TRUE{_SIZED}
- ORDER BY t.updated_at DESC, t.thread_id DESC
-"""
-
-#: A page of threads in the order of the time in their rows, which is up to a minute older than their last save. So a
-#: cursor stays valid while other processes save, and the caller sorts the page by the time of the newest checkpoint.
-#: Walks the index recent backwards. For a graph with subgraphs, the newest checkpoint is that of the graph itself.
-#: In OceanBase, a LATERAL table without rows to add up loses its thread, silently.
-THREADS = Select(
-    _THREADS,
-    ThreadSummary,
-    oceanbase=_THREADS.replace(_SIZED, "").replace(
-        _SIZES,
-        """(SELECT COALESCE(SUM(c.hidden = 0), 0)
-          FROM {checkpoints} c WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id),
-       (SELECT COALESCE(SUM({ROW_BYTES}), 0)
-          FROM {checkpoints} c WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id)
-       + (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
-            FROM {parts} p WHERE p.tenant = t.tenant AND p.thread_id = t.thread_id)
-       + (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
-            FROM {writes} w WHERE w.tenant = t.tenant AND w.thread_id = t.thread_id)""",
-    ),
-)
-NAMED = "\n           AND t.thread_id = :thread_id"
-
-#: The last thread that a page examines, whether its id matches or not; no row if there are fewer.
-END = Select(
-    """
-SELECT t.updated_at, t.thread_id
-  FROM {threads} t
- WHERE t.tenant = :tenant AND {LIVE_THREAD}{conditions}
- ORDER BY t.updated_at DESC, t.thread_id DESC
- LIMIT 1 OFFSET :others
-""",
-    EndRow,
+                      LIMIT 1) AS root ON TRUE""",
 )
 
 #: A thread's checkpoints in all namespaces, the newest first; each with its parent, if that exists and is not hidden.

@@ -220,8 +220,6 @@ PIECES = {
                              WHERE p.tenant = c.tenant AND p.thread_id = c.thread_id
                                AND p.part >= c.stored_seq * {OWN_PARTS}
                                AND p.part < (c.stored_seq + 1) * {OWN_PARTS}), 0))""",
-    # A sample of the threads: about one in `one_in`, by a hash of the id.
-    "SAMPLED": "MOD(CRC32(t.thread_id), :one_in) = 0 AND {LIVE_THREAD}",
     # Checkpoints c, and each of their parts s as it is stored, in a row p or in a checkpoint's row o. A row whose
     # stored_seq is NULL holds its part itself. Where neither exists, damage removed the part.
     "WITH_PARTS": """{checkpoints} c

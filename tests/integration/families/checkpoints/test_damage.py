@@ -10,7 +10,7 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.statements.queries import HISTORY
+from locus_mysql.families.checkpoints.statements.queries import HISTORY, NEWEST_FIRST
 from locus_mysql.families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
 
 from ...rows_read import RowsRead
@@ -197,7 +197,7 @@ class TestHistory:
             (str(number), str(number - 1)) for number in range(399, 389, -1)
         ]
         key = ThreadKey(MySQLConfig(host="localhost", user="u").tenant, "t")
-        assert 10 <= handler_reads(HISTORY(checkpoint_dialect(kind="dicts"), key, limit=10)) < 150
+        assert 10 <= handler_reads(HISTORY(checkpoint_dialect(kind="dicts"), key, limit=10, pieces=NEWEST_FIRST)) < 150
 
 
 @pytest.mark.kept_tables  # a new schema: full-text indexes keep the words of deleted rows

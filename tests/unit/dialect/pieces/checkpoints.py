@@ -12,7 +12,6 @@ from locus_mysql.families.checkpoints.statements import (
     queries,
     removing,
     saving,
-    thread_pages,
 )
 from locus_mysql.families.checkpoints.statements.tables import checkpoint_dialect
 
@@ -22,13 +21,6 @@ DIALECT = checkpoint_dialect("p_")
 _ALL, _SOME = (
     inspection.Which(),
     inspection.Which(before_seq=5, checkpoint_id="c", saved_by="2026-01-01"),
-)
-_WITHIN = thread_pages.ThreadRange(("2026-01-01", "t"), "2026-01-01", "2026-01-02")
-_STEPS = (
-    thread_pages.walk(_WITHIN, 5),
-    thread_pages.beginning("t*", _WITHIN, 5),
-    thread_pages.having("[1]", _WITHIN, 5),
-    thread_pages.these(["t"]),
 )
 _SEARCHES = (
     WordSearch("tenant", ["tea"], "default", "c").pieces,
@@ -40,6 +32,7 @@ _SEARCHES = (
 PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("INSERT_AFTER", "base_seq"): (saving.WITH_BASE["base_seq"], "t.last_seq"),
     ("", "base"): (saving.WITH_BASE["base"], ""),
+    ("GET_METADATA", "which"): (loading.OF_NEWEST["which"], loading.OF_NAMED["which"]),
     **{("LOAD_ALL", name): (loading.OF_NEWEST[name], loading.OF_NAMED[name]) for name in loading.OF_NAMED},
     ("", "rows"): (removing.ALL_HOLLOW["rows"], removing.HOLLOW_AND_ABOVE["rows"]),
     ("FIND_BY_METADATA", "after"): ("", queries.AFTER_CHECKPOINT),
@@ -51,9 +44,4 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("_SEARCH", "waiting"): ("", queries._WAITING),
     ("ESTIMATE", "range"): (*estimates.RANGES.values(), estimates.BEGINNING),
     **{("", name): (_ALL.pieces[name], _SOME.pieces[name]) for name in _ALL.pieces},
-    ("TAGGED_LATELY", "step"): (_STEPS[0].pieces["step"],),
-    ("_THREADS", "step"): tuple(step.pieces["step"] for step in _STEPS),
-    ("", "within"): ("", _WITHIN.condition),
-    ("_THREADS", "fits"): ("", thread_pages._NEWEST_HAS + thread_pages._AT_LEAST),
-    ("_THREADS", "counted"): ("step", "candidates", "candidates", "step"),
 }

@@ -18,8 +18,6 @@ PIECES: Mapping[tuple[str, str], Sequence[str]] = {
     ("READ_ONE", "chosen"): (loading.NEWEST, loading.NAMED),
     ("READ_SEVERAL", "chosen"): (loading.SEVERAL, loading.SEVERAL),
     ("READ_SEVERAL", "conditions"): ("", "".join(loading.CONDITIONS.values())),
-    ("THREADS", "conditions"): ("", "".join(inspection.OF_THREADS.values()), inspection.NAMED),
-    ("END", "conditions"): ("", "".join(inspection.OF_THREADS.values())),
     ("", "conditions"): ("", "".join(inspection.CONDITIONS.values())),
     ("", "holds"): ("", inspection.HOLDS),
     ("", "namespace"): ("", removing.OF_NAMESPACE),

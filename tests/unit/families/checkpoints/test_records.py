@@ -34,7 +34,7 @@ def test_a_state_that_is_not_an_object_is_damaged(text: bytes) -> None:
 def test_metadata_that_is_not_an_object_is_damaged(metadata: str) -> None:
     for parse in (
         lambda: checkpoint_info(MetadataRow("c", metadata, AT, TOKEN, seal_of("c", metadata)), "t", CLEAR),
-        lambda: history_entry(HistoryRow("c", None, AT, 1, metadata, TOKEN, seal_of("c", metadata)), "t", CLEAR),
+        lambda: history_entry(HistoryRow(1, "c", None, AT, 1, metadata, TOKEN, seal_of("c", metadata)), "t", CLEAR),
     ):
         with pytest.raises(CorruptCheckpoint, match="metadata of checkpoint 'c' of thread 't'"):
             parse()

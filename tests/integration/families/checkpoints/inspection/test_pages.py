@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import CheckpointStore
+from locus_mysql import CheckpointStore, MySQLConfig
+from locus_mysql.dialect import Statement
 from locus_mysql.errors import SchemaMismatch
-from locus_mysql.families.checkpoints.inspection import lists
+from locus_mysql.families.checkpoints.inspection import threads
+from locus_mysql.families.checkpoints.statements.inspection import CANDIDATES
 from locus_mysql.families.checkpoints.statements.tables import checkpoint_dialect
-from locus_mysql.families.checkpoints.statements.thread_pages import ThreadRange, beginning, having, threads_of, walk
+from locus_mysql.families.inspection import owners
+from locus_mysql.families.inspection.owner_rows import OWNERS
 from locus_mysql.families.inspection.records import ThreadRow
 from locus_mysql.inspection import Inspector
 
@@ -90,8 +93,13 @@ def fits(row: ThreadRow, wanted: dict[str, Any]) -> bool:
 async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch, bound: int
 ) -> None:
-    for name in ("STEP", "STEP_BY_METADATA", "STEP_BY_SIZE", "CANDIDATES"):
-        monkeypatch.setattr(lists, name, bound)
+    for module, name in (
+        (owners, "STEP"),
+        (owners, "STEP_BY_SIZE"),
+        (threads, "STEP_BY_METADATA"),
+        (threads, "CANDIDATES"),
+    ):
+        monkeypatch.setattr(module, name, bound)
     everything = [row async for page in pages(inspector, 7) for row in page]
     assert [row.thread_id for row in everything] == filled
     for wanted in FILTERS:
@@ -104,7 +112,7 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
 async def test_a_filter_without_matches_reads_a_bounded_number_of_threads(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "STEP", 10)
+    monkeypatch.setattr(owners, "STEP", 10)
     found = [page async for page in pages(inspector, 3, pattern="*nothing*")]
     assert found == [[]] * (len(IDS) // 10 + 1)
 
@@ -140,11 +148,9 @@ async def test_looking_makes_no_tables(inspector: Inspector, make_config: MakeCo
 class TestPlans:
     """The server's plans of the statements, with many threads."""
 
-    WITHIN = ThreadRange(("2026-01-01 00:00:00.000000", "x"), None, None)
-
     @pytest.fixture
     async def plan(self, store: CheckpointStore, sql: RunSQL) -> Any:
-        """Return a function that returns the plan of the statement that reads one step's threads."""
+        """Return a function that returns the plan of a statement."""
         await store.save("t", {}, metadata={"user": 1})
         sql(
             "INSERT INTO locus_store_threads"
@@ -155,20 +161,21 @@ class TestPlans:
         )
         sql("ANALYZE TABLE locus_store_threads, locus_store_checkpoints")
 
-        def explain(step: Any, **filters: Any) -> str:
-            statement = threads_of(checkpoint_dialect(kind="dicts"), "default", step, limit=50, **filters)
+        def explain(statement: Statement) -> str:
             return str(sql("EXPLAIN FORMAT=TREE " + statement.sql, *statement.params)[0][0])
 
         return explain
 
-    async def test_a_walk_goes_along_the_index_and_sorts_nothing(self, plan: Any) -> None:
-        for within in (ThreadRange(), self.WITHIN):
-            text = plan(walk(within, 50))
-            step = text[text.index("Materialize CTE step") :]
-            nodes = step[: step.index("\n", step.index("on r using recent"))]
-            assert re.search("[Ii]ndex (lookup|range scan) on r using recent", nodes)
+    async def test_a_page_goes_along_the_index_and_sorts_no_more_than_its_threads(self, plan: Any) -> None:
+        rows = threads.CheckpointThreads(MySQLConfig(dsn="mysql://nobody@localhost/unused"), "dicts").owners
+        position = {"updated_at": datetime(2026, 1, 1), "thread_id": "x"}
+        for condition, values in (("", {}), rows.after(position), rows.until(position)):
+            text = plan(rows.statement(OWNERS, {"CONDITIONS": condition}, limit=50, **values))
+            walk = text[text.index("Limit: 50") :]
+            nodes = walk[: walk.index("\n", walk.index("on o using recent"))]
+            assert re.search("[Ii]ndex (lookup|range scan) on o using recent", nodes)
             assert "Sort" not in nodes
-            assert re.search(r"Table scan on [tcr]\b", text) is None
+            assert re.search(r"Table scan on c\b", text) is None
 
     async def test_indexes_name_the_columns_by_which_pages_are_ordered(self, store: Any, sql: RunSQL) -> None:
         """MySQL 8.0 and 8.4 sort all of a tenant's entries if columns of a forced index are only in the primary key."""
@@ -180,10 +187,6 @@ class TestPlans:
             rows = sql(f"SHOW INDEX FROM locus_store_{table} WHERE Key_name = '{index}'")
             assert [row[4] for row in rows] == columns
 
-    async def test_the_beginning_of_an_id_is_a_range_of_the_primary_key(self, plan: Any) -> None:
-        text = plan(beginning("t1*", self.WITHIN, 1_000), pattern="t1*")
-        assert "Covering index range scan on b using PRIMARY" in text or "Index range scan on b using PRIMARY" in text
-
     async def test_metadata_is_found_by_its_index(self, plan: Any) -> None:
-        text = plan(having("[1, 2]", self.WITHIN, 1_000), keys="[1, 2]")
-        assert "using metadata_pairs" in text
+        find = CANDIDATES(checkpoint_dialect(kind="dicts"), tenant="default", pairs="[1, 2]", limit=1_000)
+        assert "using metadata_pairs" in plan(find)

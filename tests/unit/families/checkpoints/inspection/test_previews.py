@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from locus_mysql.families.checkpoints.coding.payload import beginning_of
-from locus_mysql.families.checkpoints.inspection.lists import partial_state
+from locus_mysql.families.checkpoints.inspection.previews import partial_state
 
 from ..coding.stored_rows import Table, message
 

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.partitioning import CannotPartition, partitioned
 from locus_mysql.dialect.schema import Schema, Table
+from locus_mysql.dialect.structure import CannotPartition, partitioned
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused
 from locus_mysql.families.registry import families
 
