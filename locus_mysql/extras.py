@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
+
+from .errors import SetupError
 
 #: The module of each driver's client library.
 CLIENT_LIBRARIES = {
@@ -39,6 +42,25 @@ def is_installed(module: str) -> bool:
     if found is None or not below:
         return found is not None
     return PathFinder.find_spec(module, found.submodule_search_locations) is not None
+
+
+def need(module: str, what: str, extra: str) -> None:
+    """Import a module of a library.
+
+    Args:
+        module: Its name.
+        what: The library, for the message.
+        extra: The extra that installs it.
+
+    Raises:
+        SetupError: The library is not installed, or is too old to have the module.
+    """
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise SetupError(f"{what} is not installed. Run {install_command(extra)}.") from error
 
 
 def install_command(extra: str) -> str:

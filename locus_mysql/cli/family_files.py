@@ -288,9 +288,11 @@ async def import_lines(
 
     def target(head: Head) -> RowTarget:
         names = {family.name: family for family in families()}
-        family = names.get(str(head.content.get("family")))
-        if head.format != FORMAT or family is None:
+        if head.format != FORMAT:
             raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
+        family = names.get(name := str(head.content.get("family")))
+        if family is None:
+            raise InvalidInput(f"The file holds rows of {name[:50]!r}, a family that this program has not registered.")
         if isinstance(family, HasUserModel):
             scope = head.content.get("scope")
             if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Each family's name, with the module and the name of its object, in the order in which commands and pages list them.
 _OBJECTS = {
-    "agents": "locus_mysql.integrations.locus.family:AGENTS",
+    "agents": "locus_mysql.integrations.locus.agent_states:AGENTS",
     "graphs": "locus_mysql.families.graphs.family:GRAPHS",
     "dicts": "locus_mysql.families.checkpoints.family:DICTS",
     "current": "locus_mysql.families.checkpoints.family:CURRENT",

@@ -195,12 +195,19 @@ class Turns:
         """Let calls no longer belong to the turn."""
         _entered.set({key: one for key, one in _entered.get({}).items() if one is not lease})
 
-    def write(self, batch: Batch, *keys: OwnerKey) -> Operation[Results]:
+    def write(self, batch: Batch, *keys: OwnerKey, deleted: Sequence[OwnerKey] = ()) -> Operation[Results]:
         """Carry out a batch that writes to owners, as part of the turns on them that the call is in.
+
+        Args:
+            batch: The batch.
+            keys: The owners.
+            deleted: Those of them that it deletes: it ends turns of other callers on these, and not the call's own.
 
         Raises:
             TurnLost: Such a turn is over; nothing was written.
         """
+        if others := [key for key in deleted if self.of(key) is None]:
+            batch = replace(batch, statements=(ended(self._sql, others), *batch.statements))
         leases = [lease for key in keys if (lease := self.of(key)) is not None]
         if not leases:
             return (yield batch)
@@ -219,11 +226,8 @@ class Turns:
             raise
 
     def delete(self, batch: Batch, key: OwnerKey) -> Operation[Results]:
-        """Carry out a batch that deletes an owner: it ends the turn of another caller, and not the call's own turn."""
-        if self.of(key) is None:
-            end = END(self._sql, tenant=key[0], leases=[lease_token(key)])
-            batch = replace(batch, statements=(end, *batch.statements))
-        return (yield from self.write(batch, key))
+        """Carry out a batch that deletes an owner; see `write`."""
+        return (yield from self.write(batch, key, deleted=[key]))
 
     def acquire(self, lease: Lease) -> Operation[float | None]:
         """Acquire a turn. Return None, or for how many seconds another holder has it. One round trip."""

@@ -79,6 +79,10 @@ class StoreOperations:
         """The tenant of the call's threads."""
         return tenant_of(self.config)
 
+    def tenant_for(self, thread_id: str | None) -> str:
+        """Return the tenant of a call about a thread, or about all threads."""
+        return self.tenant
+
     @property
     def turns(self) -> Turns:
         """The turns on its threads."""
@@ -131,7 +135,7 @@ class StoreOperations:
 
     def thread_key(self, thread_id: str) -> ThreadKey:
         """Return the key of a thread: its tenant and its id."""
-        return ThreadKey(self.tenant, check_thread_id(thread_id))
+        return ThreadKey(self.tenant_for(thread_id), check_thread_id(thread_id))
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
         """Return the state of a checkpoint, or of the newest of a thread; None if there is none.
@@ -140,24 +144,24 @@ class StoreOperations:
             CorruptCheckpoint: One of its rows was changed or is missing, or its content is not a state. The error names
                 the row and the thread.
         """
-        found = yield from self.checkpoints.loading.load(self.tenant, thread_id, checkpoint_id)
+        found = yield from self.checkpoints.loading.load(self.tenant_for(thread_id), thread_id, checkpoint_id)
         return None if found is None else decode_state_text(found.text(), thread_id)
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Return whether a thread has this checkpoint, or any."""
-        return (yield from self.checkpoints.queries.exists(self.tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.queries.exists(self.tenant_for(thread_id), thread_id, checkpoint_id))
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one."""
-        return (yield from self.checkpoints.removing.delete(self.tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.removing.delete(self.tenant_for(thread_id), thread_id, checkpoint_id))
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Return the ids of a thread's checkpoints, newest first."""
-        return (yield from self.checkpoints.queries.list_checkpoints(self.tenant, thread_id, limit))
+        return (yield from self.checkpoints.queries.list_checkpoints(self.tenant_for(thread_id), thread_id, limit))
 
     def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """Return a thread's checkpoints with id, parent's id, time, stored bytes and metadata; newest first."""
-        return (yield from self.checkpoints.queries.history(self.tenant, thread_id, limit))
+        return (yield from self.checkpoints.queries.history(self.tenant_for(thread_id), thread_id, limit))
 
     def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
         """Return the ids of threads, most recently saved first.
@@ -179,11 +183,12 @@ class StoreOperations:
         Raises:
             ThreadExists: The destination has checkpoints; nothing was changed.
         """
-        return (yield from self.checkpoints.whole_threads.copy(self.tenant, source_thread_id, dest_thread_id))
+        tenant = self.tenant_for(source_thread_id)
+        return (yield from self.checkpoints.whole_threads.copy(tenant, source_thread_id, dest_thread_id))
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[CheckpointInfo | None]:
         """Return id, metadata and time of a checkpoint, or of the newest of a thread; None if there is none."""
-        return (yield from self.checkpoints.queries.get_metadata(self.tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.queries.get_metadata(self.tenant_for(thread_id), thread_id, checkpoint_id))
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
@@ -230,7 +235,7 @@ class StoreOperations:
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[DiskUsage]:
         """Return the bytes that a thread, or all threads, take on the server, without indexes."""
-        return (yield from self.checkpoints.queries.get_disk_usage(self.tenant, thread_id))
+        return (yield from self.checkpoints.queries.get_disk_usage(self.tenant_for(thread_id), thread_id))
 
     def health_check(self) -> Operation[Health]:
         """Ask the server for its version and time."""

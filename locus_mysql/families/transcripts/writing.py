@@ -332,7 +332,9 @@ class WritingOperations:
             outcome_query=outcomes[0],
             lock=self._group_key(plans),
         )
-        results = yield from self._turns.write(batch, *dict.fromkeys(turn_key(plan.key) for plan in plans))
+        keys = dict.fromkeys(turn_key(plan.key) for plan in plans)
+        deleted = [turn_key(plan.key) for plan in plans if plan.write.delete and not plan.key.part]
+        results = yield from self._turns.write(batch, *keys, deleted=deleted)
         if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]

@@ -4,15 +4,9 @@ Converts the SDK's keys and entries, and leaves storage to `families/transcripts
 with its operations.
 """
 
-try:
-    import claude_agent_sdk  # noqa: F401 - fails if it is not installed
-except ModuleNotFoundError as error:
-    if error.name is None or not error.name.startswith("claude_agent_sdk"):
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"The Claude Agent SDK is not installed. Run {install_command('claude-agent-sdk')}.") from error
+need("claude_agent_sdk", "The Claude Agent SDK", "claude-agent-sdk")
 
 from .store import ClaudeSessionStore
 

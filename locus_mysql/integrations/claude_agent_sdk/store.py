@@ -20,6 +20,7 @@ from ...engine.operation import Operation
 from ...errors import InvalidInput
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Fold, NewItem, Transcript, TranscriptKey
+from ...records.turns import AsyncTurn
 from ...runtime.database import Where, share
 from ...runtime.stores import AsyncStore, awaited_method
 
@@ -153,6 +154,16 @@ class ClaudeSessionStore(AsyncStore[ClaudeOperations]):
     def __init__(self, where: Where = ENVIRONMENT, **options: Unpack[Keywords]) -> None:
         database, config, owned = share(type(self), where, options)
         super().__init__(ClaudeOperations(config), database, owned=owned)
+
+    def turn(
+        self, key: SessionKey, wait_s: float = 30.0, lease_s: float = 20.0, *, take_over: bool = False
+    ) -> AsyncTurn:
+        """Allow one turn at a time on a session with all its subpaths, across all processes: an ``async with`` block.
+
+        Everything else is as with `CheckpointStore.turn`.
+        """
+        owner = self._operations.owner_key(key_of(key))
+        return AsyncTurn(self, owner, key["session_id"], wait_s, lease_s, take_over=take_over)
 
     append = awaited_method(ClaudeOperations.append)
     load = awaited_method(ClaudeOperations.load)

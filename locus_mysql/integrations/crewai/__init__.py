@@ -1,15 +1,8 @@
 """The states of CrewAI's flows and the records of its memory on MySQL: `flows` and `memories`, the public classes."""
 
-try:
-    import crewai.flow.persistence.base
-    import crewai.memory.storage.backend  # noqa: F401 - fails if it is not installed, or too old
-except ModuleNotFoundError as error:
-    if error.name is None or not error.name.startswith("crewai"):
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"CrewAI 1.15.30 or later is not installed. Run {install_command('crewai')}.") from error
+need("crewai.memory.storage.backend", "CrewAI 1.15.30 or later", "crewai")
 
 from .flows import CrewFlowPersistence
 from .memories import CrewMemoryStorage

@@ -5,15 +5,9 @@ Begin with `sessions` and `memories`, the public classes with their operations; 
 ADK's command line.
 """
 
-try:
-    import google.adk  # noqa: F401 - fails if it is not installed
-except ModuleNotFoundError as error:
-    if error.name not in {"google", "google.adk"}:
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"Google ADK is not installed. Run {install_command('adk')}.") from error
+need("google.adk", "Google ADK", "adk")
 
 from google.adk.errors import StaleSessionError
 

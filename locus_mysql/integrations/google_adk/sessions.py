@@ -197,15 +197,6 @@ class AdkSessionOperations(FrameworkTranscripts):
 
         One round trip; five if another process has changed one of the shared states since this one read or wrote it.
         An equal event is stored once. With ``encryption``, the first event of an app takes one to three more.
-
-        Args:
-            session: The caller's session object; it is not changed.
-            event: The event.
-
-        Raises:
-            SessionNotFoundError: The session does not exist.
-            StaleSessionError: The session was written to since this object was loaded; nothing was stored.
-            InvalidInput: The event cannot be stored exactly.
         """
         key, content = session_key(session.app_name, session.user_id, session.id), json_of_event(event)
         marker = Marker.read(getattr(session, "_storage_update_marker", None)) or (

@@ -4,15 +4,9 @@ Converts LangGraph's types, and leaves storage to `families/graphs` and `familie
 then `operations`, which both of them run; `store` has the long-term stores, `transfer` copies from other savers.
 """
 
-try:
-    import langgraph.checkpoint.base  # noqa: F401 - fails if it is not installed
-except ModuleNotFoundError as error:
-    if error.name is None or not error.name.startswith(("langgraph", "langchain_core")):
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"LangGraph is not installed. Run {install_command('langgraph')}.") from error
+need("langgraph.checkpoint.base", "LangGraph", "langgraph")
 
 from ...transfer.engine import TransferReport
 from .checkpointers import AsyncMySQLSaver, MySQLSaver

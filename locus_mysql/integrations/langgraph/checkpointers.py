@@ -13,10 +13,11 @@ import concurrent.futures
 import inspect
 import random
 import threading
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, Unpack
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -33,7 +34,7 @@ from ...errors import UsageError
 from ...families.graphs.operations import AsyncGraphs, SyncGraphs
 from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
-from .operations import LangGraphOperations
+from .operations import LangGraphOperations, Listing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,10 +81,31 @@ class GraphSaver(BaseCheckpointSaver[str]):
     """Base of the savers.
 
     LangGraph clones a saver to give it another serialiser (`with_allowlist`): the clone gets operations of its own.
+
+    The arguments are those of `AsyncMySQLSaver`.
     """
 
     _operations: LangGraphOperations
-    _writes: WritesUnderWay
+
+    #: The base that runs the operations.
+    _runner: ClassVar[Any]
+
+    def __init__(
+        self,
+        where: Where = ENVIRONMENT,
+        *,
+        serde: SerializerProtocol | None = None,
+        tenant_of: Callable[[str], str] | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(type(self), where, options)
+        self._writes = WritesUnderWay()
+        self._runner.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
+        super().__init__(serde=serde)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prepare what only one side has."""
 
     @property
     def serde(self) -> SerializerProtocol:
@@ -107,6 +129,48 @@ class GraphSaver(BaseCheckpointSaver[str]):
         else:
             number = int(current)
         return f"{number + 1:032}.{random.random():016}"  # noqa: S311 - distinguishes branches, protects no secret
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first, in pages of 100.
+
+        Args:
+            config: The thread, and optionally namespace and checkpoint; None or an empty one for all threads, the one
+                saved to last first.
+            filter: Metadata has to contain this.
+            before: Only checkpoints with an id less than this one's, which need not exist. Ids begin with the time of
+                the client that created them.
+            limit: The maximum number of results.
+        """
+        listing = Listing(self._operations, config, filter, before, limit)
+        while not listing.done:
+            yield from self._page(listing)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints; see `list`."""
+        listing = Listing(self._operations, config, filter, before, limit)
+        while not listing.done:
+            for one in await self._apage(listing):
+                yield one
+
+    @abstractmethod
+    def _page(self, listing: Listing) -> Sequence[CheckpointTuple]: ...
+
+    @abstractmethod
+    async def _apage(self, listing: Listing) -> Sequence[CheckpointTuple]: ...
 
 
 class HasLoop(Protocol):
@@ -150,7 +214,7 @@ def _describe(derived: M, name: str, method: Callable[..., Any], doc: str) -> M:
     return derived
 
 
-class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
+class AsyncMySQLSaver(GraphSaver, AsyncGraphs[LangGraphOperations]):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Any number of graphs can share one.
 
     Its synchronous methods may be called from other threads than the event loop's, like those of LangGraph's own
@@ -172,18 +236,9 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
 
     _blocking_class = "MySQLSaver"
 
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        serde: SerializerProtocol | None = None,
-        tenant_of: Callable[[str], str] | None = None,
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        self._writes = WritesUnderWay()
-        AsyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
-        GraphSaver.__init__(self, serde=serde)
+    _runner = AsyncGraphs
+
+    def _begin(self) -> None:
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -194,51 +249,15 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
     async def from_conn_string(
         cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Unpack[Keywords]
     ) -> AsyncIterator[Self]:
-        """Open a saver for an ``async with`` block, which closes it.
-
-        Args:
-            conn_string: ``mysql://user:password@host:port/database?option=value``.
-            serde: As for the class.
-            options: Options of `MySQLConfig`.
-        """
+        """Open a saver for an ``async with`` block, which closes it; the arguments are those of the class."""
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints, newest first, in pages of 100.
+    async def _apage(self, listing: Listing) -> Sequence[CheckpointTuple]:
+        return await self._run(listing.next_page())
 
-        Args:
-            config: The thread, and optionally namespace and checkpoint; None or an empty one for all threads, the one
-                saved to last first.
-            filter: Metadata has to contain this.
-            before: Only checkpoints with an id less than this one's, which need not exist. Ids begin with the time of
-                the client that created them.
-            limit: The maximum number of results.
-        """
-        listing = self._operations.listing(config, filter, before, limit)
-        while not listing.done:
-            for one in await self._run(listing.next_page()):
-                yield one
-
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """`alist`, called from another thread than the event loop's."""
-        listing = self._operations.listing(config, filter, before, limit)
-        while not listing.done:
-            yield from self._wait_for(self._run(listing.next_page()))
+    def _page(self, listing: Listing) -> Sequence[CheckpointTuple]:
+        return self._wait_for(self._apage(listing))
 
     async def aput(
         self,
@@ -306,17 +325,13 @@ class AsyncMySQLSaver(AsyncGraphs[LangGraphOperations], GraphSaver):
         return asyncio.run_coroutine_threadsafe(call, loop).result()
 
 
-class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
+class MySQLSaver(GraphSaver, SyncGraphs[LangGraphOperations]):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Safe to share between threads and graphs.
 
     Its asynchronous methods run the synchronous ones in a thread; in an application with an event loop, use
     `AsyncMySQLSaver`.
 
-    Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        serde: Turns values into bytes and back; by default LangGraph's own serialiser.
-        tenant_of: ``(thread_id) -> tenant``, for thread ids that contain the tenant.
-        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+    The arguments are those of `AsyncMySQLSaver`.
 
     Example:
         ```python
@@ -328,69 +343,22 @@ class MySQLSaver(SyncGraphs[LangGraphOperations], GraphSaver):
 
     _awaited_class = "AsyncMySQLSaver"
 
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        serde: SerializerProtocol | None = None,
-        tenant_of: Callable[[str], str] | None = None,
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        self._writes = WritesUnderWay()
-        SyncGraphs.__init__(self, LangGraphOperations(config, tenant_of), database, owned=owned)
-        GraphSaver.__init__(self, serde=serde)
+    _runner = SyncGraphs
 
     @classmethod
     @contextmanager
     def from_conn_string(
         cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Unpack[Keywords]
     ) -> Iterator[Self]:
-        """Open a saver for a ``with`` block, which closes it.
-
-        Args:
-            conn_string: ``mysql://user:password@host:port/database?option=value``.
-            serde: As for the class.
-            options: Options of `MySQLConfig`.
-        """
+        """Open a saver for a ``with`` block, which closes it; the arguments are those of the class."""
         with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """List checkpoints, newest first, in pages of 100.
+    def _page(self, listing: Listing) -> Sequence[CheckpointTuple]:
+        return self._run(listing.next_page())
 
-        Args:
-            config: The thread, and optionally namespace and checkpoint; None or an empty one for all threads, the one
-                saved to last first.
-            filter: Metadata has to contain this.
-            before: Only checkpoints with an id less than this one's, which need not exist. Ids begin with the time of
-                the client that created them.
-            limit: The maximum number of results.
-        """
-        listing = self._operations.listing(config, filter, before, limit)
-        while not listing.done:
-            yield from self._run(listing.next_page())
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """`list`, each page in a thread."""
-        listing = self._operations.listing(config, filter, before, limit)
-        while not listing.done:
-            for one in await asyncio.to_thread(self._run, listing.next_page()):
-                yield one
+    async def _apage(self, listing: Listing) -> Sequence[CheckpointTuple]:
+        return await asyncio.to_thread(self._page, listing)
 
     def put(
         self,

@@ -23,14 +23,14 @@ from ...config import MySQLConfig
 from ...engine.operation import Operation, Outdated
 from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, SetupError
-from ...families.graphs.operations import GraphOperations, GraphsOfTenants, copy_thread
+from ...families.graphs.operations import GraphsOfTenants, copy_thread
 from ...families.graphs.records import LoadedGraphCheckpoint
 from ...families.graphs.statements import tables
 from ...families.graphs.statements.tables import check_id
 from ...families.graphs.statements.threads import ThreadPosition
 from ...families.graphs.values import EncodedValue, Grown
 from ...lru_cache import CachePart, LRUCache
-from ...runtime.arguments import Tenancy, check_text, check_thread_id
+from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.database import Database
 from . import coding
 from .messages import MessagePieces
@@ -49,9 +49,7 @@ class Listing:
     If all threads are listed, those that cannot be read are reported at the end, as one error.
 
     Args:
-        graphs: Reads threads and checkpoints.
-        tenancy: Finds the tenant.
-        serde: Decodes values.
+        operations: The saver's operations.
         config: Thread, namespace and checkpoint to list; None, or an empty one, for all threads.
         filter: What metadata has to contain.
         before: Only checkpoints with an id less than this one's, which need not exist.
@@ -60,17 +58,13 @@ class Listing:
 
     def __init__(
         self,
-        graphs: GraphOperations,
-        tenancy: Tenancy,
-        serde: SerializerProtocol,
+        operations: LangGraphOperations,
         config: RunnableConfig | None,
         filter: Mapping[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
     ) -> None:
-        self._graphs = graphs
-        self._tenancy = tenancy
-        self._serde = serde
+        self._graphs, self._tenancy, self._serde = operations.graphs, operations.tenancy, operations.serde
         configurable = config["configurable"] if config else {}
         self._thread_id = configurable["thread_id"] if config else None
         self._ns = configurable.get("checkpoint_ns")
@@ -230,16 +224,6 @@ class LangGraphOperations(GraphsOfTenants):
         if loaded is None:
             return None
         return coding.checkpoint_tuple(self.serde, loaded, config["configurable"]["thread_id"])
-
-    def listing(
-        self,
-        config: RunnableConfig | None,
-        filter: Mapping[str, Any] | None,
-        before: RunnableConfig | None,
-        limit: int | None,
-    ) -> Listing:
-        """Begin to list checkpoints; see `Listing`."""
-        return Listing(self.graphs, self.tenancy, self.serde, config, filter, before, limit)
 
     def put(
         self,

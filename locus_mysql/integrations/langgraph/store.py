@@ -139,14 +139,9 @@ class AsyncMySQLStore(_ItemStore):
         ttl: TTLConfig | None = None,
         **options: Unpack[Keywords],
     ) -> AsyncIterator[Self]:
-        """Open a store for a block, which closes it.
+        """Open a store for an ``async with`` block, which closes it; the arguments are those of the class.
 
-        Args:
-            conn_string: ``mysql://user:password@host:port/database``.
-            index: See the class.
-            ttl: See the class.
-            options: Options of `MySQLConfig`. Keywords of LangGraph's other stores (``pool_config``, ``pipeline``)
-                have no effect; a log message names them.
+        Keywords of LangGraph's other stores (``pool_config``, ``pipeline``) have no effect; a log message names them.
         """
         async with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
@@ -257,14 +252,9 @@ class MySQLStore(_ItemStore):
         ttl: TTLConfig | None = None,
         **options: Unpack[Keywords],
     ) -> Iterator[Self]:
-        """Open a store for a block, which closes it.
+        """Open a store for a ``with`` block, which closes it; the arguments are those of the class.
 
-        Args:
-            conn_string: ``mysql://user:password@host:port/database``.
-            index: See the class.
-            ttl: See the class.
-            options: Options of `MySQLConfig`. Keywords of LangGraph's other stores (``pool_config``, ``pipeline``)
-                have no effect; a log message names them.
+        Keywords of LangGraph's other stores (``pool_config``, ``pipeline``) have no effect; a log message names them.
         """
         with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store

@@ -1,4 +1,4 @@
-"""The state of a Locus agent as a checkpoint: its searchable text and its age; and `AgentDicts`.
+"""The state of a Locus agent as a checkpoint: its searchable text and its age; `AgentDicts`; the family `AGENTS`.
 
 Agents save `AgentState` objects; the service and imports save the same states as dicts by `AgentDicts`, even if Locus
 is not installed. Both forms are read here, so that either can continue the other's threads and searches find both.
@@ -17,6 +17,7 @@ from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CheckpointExists, InvalidInput
 from ...families.checkpoints.coding.delta import Delta
+from ...families.checkpoints.family import CheckpointFamily
 from ...families.checkpoints.queries import joined
 from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint, ParentRule
 from ...families.checkpoints.store import State, StoreOperations
@@ -200,6 +201,17 @@ class AgentDictOperations(StoreOperations):
         """
         found = yield from self.checkpoints.loading.load(self.tenant, thread_id, checkpoint_id)
         return None if found is None else found.text()
+
+
+class AgentFamily(CheckpointFamily):
+    """The tables of Locus agents' states. See `Family`."""
+
+    def operations(self, config: MySQLConfig) -> AgentDictOperations:
+        """Return the operations on agents' states as dicts."""
+        return AgentDictOperations(config)
+
+
+AGENTS = AgentFamily("agents", "Agents", "MySQLCheckpointer")
 
 
 class AgentDicts(SyncStore[AgentDictOperations]):

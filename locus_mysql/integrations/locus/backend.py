@@ -14,7 +14,7 @@ from ...errors import ConfigError
 from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
-from ...runtime.database import Database, Where, share
+from ...runtime.database import Where, share
 from ...runtime.stores import AsyncStore, SyncStore, awaited_method, blocking_method
 
 #: Options that have no counterpart, and what to use here.
@@ -42,7 +42,39 @@ class AgentsState(Protocol):
         """Return the state as a dict of JSON values."""
 
 
-class BackendOperations(StoreOperations):
+class OperationsOfLocus(StoreOperations):
+    """The store's operations as Locus' contracts have them: with times as text."""
+
+    def get_metadata(  # type: ignore[override]  # times as text, as in the others
+        self, thread_id: str, checkpoint_id: str | None = None
+    ) -> Operation[dict[str, Any] | None]:
+        """Return id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
+        info = yield from super().get_metadata(thread_id, checkpoint_id)
+        return None if info is None else as_returned(info)
+
+    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]
+        """Return checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+
+        Searches the ``metadata`` argument of saves, not the metadata of an agent's run, which is part of the state.
+        Containment is that of MySQL's ``JSON_CONTAINS``: a list contains each of its elements, and lists of them; an
+        object contains objects with some of its pairs; any other value contains equal values.
+        """
+        return [as_returned(one) for one in (yield from super().query_by_metadata(key, value, limit))]
+
+    def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]
+        """Return checkpoints that contain words of a query, best first; see `CheckpointStore.search`."""
+        return [as_returned(one) for one in (yield from super().search(query, limit))]
+
+    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Return threads whose newest state has a value under a top-level key; see `CheckpointStore.search_data`."""
+        return [as_returned(one) for one in (yield from super().search_data(path, value, limit))]
+
+    def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]
+        """Return the newest checkpoint of each thread, most recently saved first."""
+        return [as_returned(one) for one in (yield from super().list_with_metadata(limit))]
+
+
+class BackendOperations(OperationsOfLocus):
     """The backend's operations: those of the store, with one current state for each thread id.
 
     Args:
@@ -100,8 +132,7 @@ class BackendOperations(StoreOperations):
 
     def get_metadata(self, thread_id: str) -> Operation[dict[str, Any] | None]:  # type: ignore[override]  # as above
         """Return checkpoint id, metadata and time of a thread id's state; None if there is none."""
-        info = yield from super().get_metadata(thread_id)
-        return None if info is None else as_returned(info)
+        return (yield from super().get_metadata(thread_id))
 
     def list_threads(self, pattern: str = "*", limit: int = 100, offset: int = 0) -> Operation[list[str]]:  # type: ignore[override]  # the order of Locus' built-in backend
         """Return ids that match a pattern, most recently saved first.
@@ -122,19 +153,7 @@ class BackendOperations(StoreOperations):
         """Estimate the number of ids that match a pattern; see `CheckpointStore.estimate_count`."""
         return (yield from super().estimate_count(as_glob(pattern)))
 
-    def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
-        """Return ids whose states contain words of a query, best first; see `CheckpointStore.search`."""
-        return [as_returned(hit) for hit in (yield from super().search(query, limit))]
-
-    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Return ids whose state has a value under a top-level key; see `CheckpointStore.search_data`."""
-        return [as_returned(one) for one in (yield from super().search_data(path, value, limit))]
-
-    def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
-        """Return every id with its metadata and time, most recently saved first."""
-        return [as_returned(info) for info in (yield from super().list_with_metadata(limit))]
-
-    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # with states
+    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]
         """Return ids whose metadata has this key with a value that contains this one, each with its state as ``data``.
 
         Newest first; see `CheckpointStore.query_by_metadata`.
@@ -143,7 +162,31 @@ class BackendOperations(StoreOperations):
         return [{**as_returned(info), "data": state} for info, state in found]
 
 
-class MySQLBackend(AsyncStore[BackendOperations]):
+class _Backend:
+    """The constructor of both backends. The arguments are those of `MySQLBackend`."""
+
+    def __init__(
+        self, where: Where = ENVIRONMENT, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
+    ) -> None:
+        given = own_options(options)
+        if isinstance(where, str) and "://" not in where:
+            address = (where, *address)
+            where = ENVIRONMENT
+        elif address:
+            raise ConfigError("After a DSN, a MySQLConfig or a Database, pass options as keywords.")
+        names = ("host", "port", "database", "user", "password", "dsn")
+        if len(address) > len(names):
+            raise ConfigError(f"Only six arguments are positional: {', '.join(names)}. Pass others as keywords.")
+        for name, value in zip(names, address, strict=False):
+            if name in given:
+                raise ConfigError(f"{name} is given twice, by position and as a keyword; give it once.")
+            if value is not None:
+                given[name] = value
+        database, config, owned = share(type(self), where, cast(Keywords, given))
+        super().__init__(BackendOperations(config), database, owned=owned)  # type: ignore[call-arg]  # of the store
+
+
+class MySQLBackend(_Backend, AsyncStore[BackendOperations]):
     """One current state for each thread id, as plain dicts, in MySQL: the interface of Locus' storage backends.
 
     It works under Locus' ``StorageBackendAdapter``, but for agents `MySQLCheckpointer` is the better choice.
@@ -154,12 +197,6 @@ class MySQLBackend(AsyncStore[BackendOperations]):
         address: What follows the host there: port, database, user, password and DSN.
         options: Options of `MySQLConfig`; with a `Database`, those of a store. ``max_pool_size`` is ``pool_size``.
     """
-
-    def __init__(
-        self, where: Where = ENVIRONMENT, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
-    ) -> None:
-        database, config, owned = _share(type(self), where, address, options)
-        super().__init__(BackendOperations(config), database, owned=owned)
 
     save = awaited_method(BackendOperations.save)
     load = awaited_method(BackendOperations.load)
@@ -177,21 +214,11 @@ class MySQLBackend(AsyncStore[BackendOperations]):
     vacuum = awaited_method(BackendOperations.vacuum)
 
 
-class SyncMySQLBackend(SyncStore[BackendOperations]):
+class SyncMySQLBackend(_Backend, SyncStore[BackendOperations]):
     """`MySQLBackend` without an event loop: the same methods, blocking. Safe to share between threads.
 
-    Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords. Or a host, as
-            the built-in backend takes it.
-        address: What follows the host there: port, database, user, password and DSN.
-        options: Options of `MySQLConfig`; with a `Database`, those of a store. ``max_pool_size`` is ``pool_size``.
+    The arguments are those of `MySQLBackend`.
     """
-
-    def __init__(
-        self, where: Where = ENVIRONMENT, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
-    ) -> None:
-        database, config, owned = _share(type(self), where, address, options)
-        super().__init__(BackendOperations(config), database, owned=owned)
 
     save = blocking_method(BackendOperations.save)
     load = blocking_method(BackendOperations.load)
@@ -207,27 +234,6 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
     list_with_metadata = blocking_method(BackendOperations.list_with_metadata)
     estimate_count = blocking_method(BackendOperations.estimate_count)
     vacuum = blocking_method(BackendOperations.vacuum)
-
-
-def _share(
-    store: type, where: Where, address: tuple[str | int | SecretStr, ...], options: BackendKeywords
-) -> tuple[Database, MySQLConfig, bool]:
-    """Like `share`, but also for the arguments of the built-in backend."""
-    given = own_options(options)
-    if isinstance(where, str) and "://" not in where:
-        address = (where, *address)
-        where = ENVIRONMENT
-    elif address:
-        raise ConfigError("After a DSN, a MySQLConfig or a Database, pass options as keywords.")
-    names = ("host", "port", "database", "user", "password", "dsn")
-    if len(address) > len(names):
-        raise ConfigError(f"Only six arguments are positional: {', '.join(names)}. Pass others as keywords.")
-    for name, value in zip(names, address, strict=False):
-        if name in given:
-            raise ConfigError(f"{name} is given twice, by position and as a keyword; give it once.")
-        if value is not None:
-            given[name] = value
-    return share(store, where, cast(Keywords, given))
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ...config import ENVIRONMENT, Environment, Keywords
 from ...engine.logs import CALLS, loggable
 from ...errors import ConfigError, LocusMySQLError, ReadOnlyServer
 from ...records.turns import AsyncTurns, SyncTurns
-from ...runtime.database import Where, share
+from ...runtime.database import Health, Where, share
 from ...runtime.stores import awaited_method, blocking_method
 from .backend import own_options
 from .operations import LocusOperations, OnConflict
@@ -48,9 +48,23 @@ T = TypeVar("T")
 
 
 class Checkpointer:
-    """What both checkpointers have and neither waits for."""
+    """What both checkpointers have and neither waits for. The arguments are those of `MySQLCheckpointer`."""
 
     _operations: LocusOperations
+
+    def __init__(
+        self,
+        where: Where = ENVIRONMENT,
+        *,
+        tenant_of: Callable[[str], str] | None = None,
+        message_retention: timedelta | None = None,
+        stamp_messages: bool | None = None,
+        on_conflict: OnConflict = "keep",
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(type(self), where, options)
+        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
+        super().__init__(operations, database, owned=owned)  # type: ignore[call-arg]  # of the store
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -68,7 +82,7 @@ class Checkpointer:
 
     def tenant_for(self, thread_id: str | None = None) -> str:
         """Return the tenant of a call about a thread."""
-        return self._operations.tenancy.of(thread_id)
+        return self._operations.tenant_for(thread_id)
 
     def ddl(self) -> list[str]:
         """Return the statements that create the tables, for a migration."""
@@ -98,20 +112,6 @@ class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpoin
         await agent.arun("Hello", thread_id="support/42")
         ```
     """
-
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        tenant_of: Callable[[str], str] | None = None,
-        message_retention: timedelta | None = None,
-        stamp_messages: bool | None = None,
-        on_conflict: OnConflict = "keep",
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
-        super().__init__(operations, database, owned=owned)
 
     save = awaited_method(LocusOperations.save)
     load = awaited_method(LocusOperations.load)
@@ -151,30 +151,9 @@ class MySQLCheckpointer(Checkpointer, AsyncTurns[LocusOperations], BaseCheckpoin
 class SyncMySQLCheckpointer(Checkpointer, SyncTurns[LocusOperations]):
     """`MySQLCheckpointer` without an event loop: the same methods, blocking. Safe to share between threads.
 
-    For code of your own: a Locus `Agent` needs a `MySQLCheckpointer`, also for ``run_sync``.
-
-    Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tenant_of: As for `MySQLCheckpointer`.
-        message_retention: As for `MySQLCheckpointer`.
-        stamp_messages: As for `MySQLCheckpointer`.
-        on_conflict: As for `MySQLCheckpointer`.
-        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+    For code of your own: a Locus `Agent` needs a `MySQLCheckpointer`, also for ``run_sync``. The arguments are those of
+    `MySQLCheckpointer`.
     """
-
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        tenant_of: Callable[[str], str] | None = None,
-        message_retention: timedelta | None = None,
-        stamp_messages: bool | None = None,
-        on_conflict: OnConflict = "keep",
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        operations = LocusOperations(config, tenant_of, message_retention, stamp_messages, on_conflict)
-        super().__init__(operations, database, owned=owned)
 
     save = blocking_method(LocusOperations.save)
     load = blocking_method(LocusOperations.load)
@@ -263,13 +242,13 @@ def register() -> None:
     register_checkpointer("mysql", factory)
 
 
-def require_writable(takes_writes: bool) -> bool:
+def require_writable(health: Health) -> bool:
     """Return True if a server that answered accepts writes.
 
     Raises:
         ReadOnlyServer: It does not.
     """
-    if not takes_writes:
+    if health["read_only"]:
         raise ReadOnlyServer("The server takes no writes (it is read-only). Connect to the primary.")
     return True
 

@@ -19,6 +19,7 @@ from ...families.graphs.values import EncodedValue
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.database import Where, share
 from ...runtime.exact_json import decode_json, encode_json
+from ...runtime.stores import awaited_method
 
 #: The name of this encoder in checkpoints.
 CODEC = "locus-delta"
@@ -110,21 +111,10 @@ class MySQLDeltaStorage(AsyncGraphs[DeltaOperations], DeltaStorage):
         database, config, owned = share(type(self), where, options)
         super().__init__(DeltaOperations(config, tenant_of), database, owned=owned)
 
-    async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
-        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its position."""
-        await self._run(self._operations.store(thread_id, checkpoint_id, checkpoint))
-
-    async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
-        """Return a checkpoint; None if it does not exist."""
-        return await self._run(self._operations.retrieve(thread_id, checkpoint_id))
-
-    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
-        """Return the descriptions of a thread's checkpoints, newest first."""
-        return await self._run(self._operations.list_checkpoints(thread_id, limit))
-
-    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
-        """Delete a checkpoint, or a whole thread; True if there was one."""
-        return await self._run(self._operations.delete(thread_id, checkpoint_id))
+    store = awaited_method(DeltaOperations.store)
+    retrieve = awaited_method(DeltaOperations.retrieve)
+    list_checkpoints = awaited_method(DeltaOperations.list_checkpoints)
+    delete = awaited_method(DeltaOperations.delete)
 
 
 def _encode_head(checkpoint: DeltaCheckpoint) -> EncodedValue:

@@ -15,7 +15,6 @@ from locus.memory.store import (
 from locus.rag.embeddings.base import BaseEmbedding
 
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
-from ...dialect import Schema
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import check_score
 from ...families.memories.embedding import (
@@ -28,11 +27,11 @@ from ...families.memories.embedding import (
     name_of_model,
 )
 from ...families.memories.hashing import HashingEmbedder
-from ...families.memories.operations import MemoryOperations
+from ...families.memories.operations import FrameworkMemories, MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem
 from ...families.memories.store import AsyncMemories, SyncMemories
-from ...runtime.database import Database, Where, share
+from ...runtime.database import Where, share
 from ...runtime.stores import awaited_method, blocking_method
 
 #: The embedders that the stores accept.
@@ -51,7 +50,7 @@ class EmbeddingsNotKept(InvalidInput, StoreCapabilityError):
         )
 
 
-class LocusMemoryOperations:
+class LocusMemoryOperations(FrameworkMemories):
     """The operations of Locus' stores. Each works on exactly one namespace, without those below it.
 
     Args:
@@ -72,23 +71,9 @@ class LocusMemoryOperations:
                 raise ConfigError(f"The embedder's embeddings have {embedder.dimension} dimensions, not {dimension}.")
             dimension = embedder.dimension
         self.embedder = embedder
-        self.embed: EmbedFunction | None = None if embedder is None else self._documents
-        options = EmbeddingOptions(dims=dimension, embed=self.embed, model=model or _name_of_model(embedder))
-        self.items = MemoryOperations(config, options)
-
-    def attach(self, database: Database) -> None:
-        """Use the caches and the counters of a database, which all its stores share."""
-        self.items.attach(database)
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self.items.config
-
-    @property
-    def schema(self) -> Schema:
-        """The tables."""
-        return self.items.schema
+        embed = None if embedder is None else self._documents
+        options = EmbeddingOptions(dims=dimension, embed=embed, model=model or _name_of_model(embedder))
+        super().__init__(MemoryOperations(config, options))
 
     @property
     def capabilities(self) -> StoreCapabilities:
@@ -264,13 +249,40 @@ class LocusMemoryOperations:
             made += [result.embedding for result in await embedder.embed_documents(texts[start : start + at_once])]
         return made
 
-    async def queries(self, texts: list[str]) -> list[list[float]]:
-        """Embed queries."""
+    async def _queries(self, texts: list[str]) -> list[list[float]]:
         embedder = cast(Embedder, self.embedder)
         return [(await embedder.embed_query(text)).embedding for text in texts]
 
+    def function_for(self, texts: EmbedTexts) -> EmbedFunction:
+        """Return the function that embeds texts."""
+        return self._queries if texts.query else cast(EmbedFunction, self.embed)
 
-class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
+
+class _Memory:
+    """What both stores have and neither waits for. The arguments are those of `MySQLMemory`."""
+
+    _operations: LocusMemoryOperations
+
+    def __init__(
+        self,
+        where: Where = ENVIRONMENT,
+        *,
+        embedder: Embedder | None = None,
+        dimension: int | None = None,
+        model: str = "",
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(type(self), where, options)
+        operations = LocusMemoryOperations(config, embedder, dimension, model)
+        super().__init__(operations, database, owned=owned)  # type: ignore[call-arg]  # of the store
+
+    @property
+    def capabilities(self) -> StoreCapabilities:
+        """The capabilities of the store."""
+        return self._operations.capabilities
+
+
+class MySQLMemory(_Memory, AsyncMemories[LocusMemoryOperations], BaseStore):
     """Locus' store of long-term memory, in MySQL.
 
     Works as ``builder.compile(store=…)`` and under ``LLMMemoryManager``.
@@ -292,27 +304,9 @@ class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
         ```
     """
 
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        embedder: Embedder | None = None,
-        dimension: int | None = None,
-        model: str = "",
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        super().__init__(LocusMemoryOperations(config, embedder, dimension, model), database, owned=owned)
-
-    @property
-    def capabilities(self) -> StoreCapabilities:
-        """The capabilities of the store."""
-        return self._operations.capabilities
-
     async def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the embedder."""
-        embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
-        return await embed_awaited(embed, texts)
+        return await embed_awaited(self._operations.function_for(texts), texts)
 
     put = awaited_method(LocusMemoryOperations.put)
     put_with_embedding = awaited_method(LocusMemoryOperations.put_with_embedding)
@@ -331,40 +325,16 @@ class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
     search_by_embedding = awaited_method(LocusMemoryOperations.search_by_embedding)
 
 
-class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
+class SyncMySQLMemory(_Memory, SyncMemories[LocusMemoryOperations]):
     """`MySQLMemory` without an event loop: the same methods, blocking, as those of Locus' ``OracleSyncStore``.
 
-    Safe to share between threads.
-
-    Args:
-        where: See `MySQLMemory`, also for the other arguments.
-        embedder: Embeds stored texts and queries, in the process's background loop.
-        dimension: The width of embeddings.
-        model: The name of the embedder's model.
-        options: Options of `MySQLConfig`.
+    Safe to share between threads. The arguments are those of `MySQLMemory`; an embedder runs in the background loop of
+    the process.
     """
-
-    def __init__(
-        self,
-        where: Where = ENVIRONMENT,
-        *,
-        embedder: Embedder | None = None,
-        dimension: int | None = None,
-        model: str = "",
-        **options: Unpack[Keywords],
-    ) -> None:
-        database, config, owned = share(type(self), where, options)
-        super().__init__(LocusMemoryOperations(config, embedder, dimension, model), database, owned=owned)
-
-    @property
-    def capabilities(self) -> StoreCapabilities:
-        """The capabilities of the store."""
-        return self._operations.capabilities
 
     def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the embedder."""
-        embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
-        return embed_blocking(embed, texts)
+        return embed_blocking(self._operations.function_for(texts), texts)
 
     put = blocking_method(LocusMemoryOperations.put)
     put_with_embedding = blocking_method(LocusMemoryOperations.put_with_embedding)

@@ -17,16 +17,13 @@ from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
-from ...families.checkpoints.estimates import CountEstimate
 from ...families.checkpoints.preconditions import Expected, Precondition, ThreadBranched, expecting
-from ...families.checkpoints.records import EncodedCheckpoint, HistoryEntry, NewCheckpoint
-from ...families.checkpoints.statements.tables import ThreadKey, checkpoint_dialect
-from ...families.checkpoints.store import CheckpointOperations
-from ...records.leases import Turns
+from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
+from ...families.checkpoints.statements.tables import ThreadKey
 from ...runtime.arguments import Tenancy, check_limit, check_thread_id
-from ...runtime.database import Database, ask_health
+from ...runtime.database import Database
 from .agent_states import agent_checkpoint, is_provisional
-from .backend import as_returned
+from .backend import OperationsOfLocus
 from .runs import FirstSaved, RunPosition, RunPositions, unstamped
 from .state_texts import decode_state, encode_agent
 
@@ -42,7 +39,7 @@ BRANCHED_FROM_KEY = "branched_from"
 _BRANCH_STEM = 495
 
 
-class LocusOperations:
+class LocusOperations(OperationsOfLocus):
     """The checkpointer's operations: those of checkpoints, on Locus' states, with a tenant for each call.
 
     Args:
@@ -67,21 +64,13 @@ class LocusOperations:
             raise ConfigError("message_retention must be positive.")
         if message_retention is not None and stamp_messages is False:
             raise ConfigError("message_retention needs stamps; leave stamp_messages out.")
-        self.config = config
+        super().__init__(config, "agents")
         self.tenancy = Tenancy(config, tenant_of)
         self.message_retention = message_retention
         self.stamps = message_retention is not None or bool(stamp_messages)
-        dialect = checkpoint_dialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
-        self.schema = dialect.schema
-        self.checkpoints = CheckpointOperations(config, dialect)
         self.on_conflict = on_conflict
         self._positions = RunPositions()
         self._first_saved = FirstSaved()
-
-    @property
-    def turns(self) -> Turns:
-        """The turns on its threads."""
-        return self.checkpoints.context.turns
 
     def attach(self, database: Database) -> None:
         """Use the caches and the counters of a database, which all its stores share."""
@@ -90,13 +79,12 @@ class LocusOperations:
                 f"on_conflict={self.on_conflict!r} does not work in a transaction of your own, since the run would go "
                 "on from a checkpoint that may be rolled back. Pass expected= to save."
             )
-        self.checkpoints.context.attach(database)
+        super().attach(database)
         self._positions = database.cache(("positions of runs", self.config.table_prefix), lambda: self._positions)
 
-    def thread_key(self, thread_id: str) -> ThreadKey:
-        """The key of a thread: its tenant and its id."""
-        check_thread_id(thread_id)
-        return ThreadKey(self.tenancy.of(thread_id), thread_id)
+    def tenant_for(self, thread_id: str | None) -> str:
+        """Return the tenant of a call about a thread, or about all threads."""
+        return self.tenancy.of(None if thread_id is None else check_thread_id(thread_id))
 
     def prepare(self, state: AgentState, now: datetime | None = None) -> AgentState:
         """A state as a save writes it: stamped and trimmed, if retention is in use."""
@@ -108,7 +96,7 @@ class LocusOperations:
             state, _ = trim_messages(state, now - self.message_retention)
         return state
 
-    def save(
+    def save(  # type: ignore[override]  # the order of Locus' contract
         self,
         state: AgentState,
         thread_id: str,
@@ -186,7 +174,7 @@ class LocusOperations:
             self._positions.saved_in_branch(key, saved, branch)
         return saved
 
-    def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
+    def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:  # type: ignore[override]
         """Return the state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
 
         Raises:
@@ -209,23 +197,13 @@ class LocusOperations:
             return state
         return self._positions.stamp(state, key, token if checkpoint_id is None else newest)
 
-    def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
-        """Return the ids of a thread's checkpoints, newest first."""
-        check_thread_id(thread_id)
-        return (yield from self.checkpoints.queries.list_checkpoints(self.tenancy.of(thread_id), thread_id, limit))
-
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if it existed. Other checkpoints can still be loaded."""
         tenant, _ = key = self.thread_key(thread_id)
         branch = None if checkpoint_id is None else self._positions.branch_of(key, checkpoint_id)
         return (yield from self.checkpoints.removing.delete(tenant, branch or thread_id, checkpoint_id))
 
-    def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
-        """Return whether a thread has this checkpoint, or any."""
-        check_thread_id(thread_id)
-        return (yield from self.checkpoints.queries.exists(self.tenancy.of(thread_id), thread_id, checkpoint_id))
-
-    def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:
+    def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]
         """Return checkpoints whose messages contain words of a query, best first, and newest first for equal scores.
 
         A text belongs to the checkpoint that added it. System messages are left out; of long messages, the first 10,000
@@ -236,32 +214,7 @@ class LocusOperations:
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.
         """
-        hits = yield from self.checkpoints.queries.search(self.tenancy.of(), query, limit)
-        return [as_returned(hit) for hit in hits]
-
-    def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Return checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
-
-        Searches the ``metadata`` argument of saves, not the metadata of an agent's run, which is part of the state.
-        Containment is that of MySQL's ``JSON_CONTAINS``: a list contains each of its elements, and lists of them; an
-        object contains objects with some of its pairs; any other value contains equal values.
-        """
-        found = yield from self.checkpoints.queries.query_by_metadata(self.tenancy.of(), key, value, limit)
-        return [as_returned(info) for info in found]
-
-    def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
-        """Return id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
-        check_thread_id(thread_id)
-        info = yield from self.checkpoints.queries.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
-        return None if info is None else as_returned(info)
-
-    def vacuum(self, older_than_days: float = 30) -> Operation[int]:
-        """Remove the tenant's checkpoints older than this many days; returns their number.
-
-        A thread not saved since is deleted; others always keep their newest checkpoint. Runs thread by thread, so
-        writers wait for one thread at most.
-        """
-        return (yield from self.checkpoints.maintenance.vacuum(self.tenancy.of(), older_than_days))
+        return (yield from super().search(query, limit))
 
     def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints, on the server; False if there is none.
@@ -270,66 +223,14 @@ class LocusOperations:
             ThreadExists: The destination has checkpoints; nothing was changed.
             InvalidInput: The two threads belong to different tenants.
         """
-        check_thread_id(source_thread_id)
-        check_thread_id(dest_thread_id)
-        tenant = self.tenancy.of(source_thread_id)
-        if self.tenancy.of(dest_thread_id) != tenant:
+        if self.tenant_for(source_thread_id) != self.tenant_for(dest_thread_id):
             raise InvalidInput("A thread cannot be copied to another tenant.")
-        return (yield from self.checkpoints.whole_threads.copy(tenant, source_thread_id, dest_thread_id))
+        return (yield from super().copy_thread(source_thread_id, dest_thread_id))
 
-    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
-        """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
-
-        Args:
-            limit: The maximum number of results.
-            pattern: The glob.
-            offset: The number of threads to skip.
-        """
-        return (yield from self.checkpoints.queries.list_threads(self.tenancy.of(), limit, pattern, offset))
-
-    def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """The newest checkpoint of each thread, most recently saved first."""
-        found = yield from self.checkpoints.queries.list_with_metadata(self.tenancy.of(), limit)
-        return [as_returned(info) for info in found]
-
-    def count(self, pattern: str = "*") -> Operation[int]:
-        """Return the number of threads that match a glob."""
-        return (yield from self.checkpoints.queries.count(self.tenancy.of(), pattern))
-
-    def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
-        """Estimate the number of threads that match a glob; see `CheckpointStore.estimate_count`."""
-        return (yield from self.checkpoints.estimates.estimate_count(self.tenancy.of(), pattern))
-
-    def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Return threads whose newest state has a value under a top-level field, as defined by ``JSON_CONTAINS``.
-
-        Reads every thread's newest state until enough are found; for frequent queries, use metadata. Damaged states are
-        left out, with a warning in the log. A thread that is saved while this reads may be missed.
-
-        Returns:
-            Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
-        """
-        found = yield from self.checkpoints.queries.search_data(self.tenancy.of(), path, value, limit)
-        return [as_returned(one) for one in found]
-
-    def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
+    def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:  # type: ignore[override]
         """Return the bytes that a thread, or all the tenant's threads, take on the server, without indexes."""
-        usage = yield from self.checkpoints.queries.get_disk_usage(self.tenancy.of(thread_id), thread_id)
+        usage = yield from super().get_disk_usage(thread_id)
         return usage["total_bytes"]
-
-    def health_check(self) -> Operation[bool]:
-        """Return whether the server answers and takes writes."""
-        health = yield from ask_health()
-        return not health["read_only"]
-
-    def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
-        """A thread's checkpoints: id, parent's id, time, stored bytes and metadata; newest first."""
-        check_thread_id(thread_id)
-        return (yield from self.checkpoints.queries.history(self.tenancy.of(thread_id), thread_id, limit))
-
-    def forget_tenant(self) -> Operation[int]:
-        """Delete all threads of the current tenant; returns the number of checkpoints."""
-        return (yield from self.checkpoints.maintenance.forget_tenant(self.tenancy.of()))
 
     def purge_messages(
         self, older_than: timedelta, *, thread_id: str | None = None, batch: int = 100
@@ -357,10 +258,8 @@ class LocusOperations:
         batch = check_limit(batch, "batch", 1)
         cutoff = datetime.now(UTC) - older_than
         if thread_id is not None:
-            check_thread_id(thread_id)
-            return (yield from self._purge_thread(self.tenancy.of(thread_id), thread_id, cutoff))
-        tenant = self.tenancy.of()
-        dropped = 0
+            return (yield from self._purge_thread(*self.thread_key(thread_id), cutoff))
+        tenant, dropped = self.tenant, 0
         after = ""
         while True:
             page = yield from self.checkpoints.whole_threads.threads_with_old_messages(tenant, cutoff, after, batch)
@@ -386,7 +285,7 @@ class LocusOperations:
         yield from self.checkpoints.whole_threads.rewrite(tenant, thread_id, trim)
         return sum(dropped.values())
 
-    def new(
+    def new(  # type: ignore[override]
         self,
         state: AgentState,
         checkpoint_id: str | None,

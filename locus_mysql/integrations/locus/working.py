@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from locus.tools.decorator import Tool
@@ -12,6 +13,7 @@ from locus.tools.output import ToolOutput
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
+from ...engine.operation import named
 from ...errors import (
     CapacityExceeded,
     CorruptCheckpoint,
@@ -23,7 +25,7 @@ from ...families.working.operations import Procedure, SessionOperations
 from ...families.working.records import FINAL, TaskState
 from ...families.working.store import SyncWorkingMemory, WorkingMemory
 from ...families.working.values import MISSING
-from .working_hook import WorkingMemoryHook, WorkingSessions
+from .working_hook import Memory, WorkingMemoryHook, WorkingSessions
 
 __all__ = ["WorkingMemoryHook", "WorkingSessions", "working_memory_tools"]
 
@@ -34,9 +36,13 @@ Key: TypeAlias = Annotated[str, Field(description="A short name, such as 'custom
 
 
 class Arguments(BaseModel):
-    """The arguments of a tool."""
+    """The arguments of a tool, and what it does."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @abstractmethod
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        """Carry out a call; returns the result as text, with the prefix before the names of tools."""
 
 
 class Remember(Arguments):
@@ -51,11 +57,22 @@ class Remember(Arguments):
         None
     )
 
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        yield from session.set(self.key, self.value, self.ttl_s)
+        return f"{self.key!r} is kept."
+
 
 class Recall(Arguments):
     """Read what was kept under a name."""
 
     key: Key
+
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        value = yield from session.get(self.key, MISSING)
+        if value is MISSING:
+            keys = yield from session.list_keys()
+            raise InvalidInput(f"Nothing is kept under {self.key!r}. {_listed(keys)}")
+        return _short(json.dumps(value, ensure_ascii=False))
 
 
 class ListRemembered(Arguments):
@@ -63,11 +80,18 @@ class ListRemembered(Arguments):
 
     pattern: Annotated[str, Field(description="List only names that match: * matches any text, ? one character.")] = "*"
 
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        return _short(_listed((yield from session.list_keys(self.pattern))))
+
 
 class Forget(Arguments):
     """Remove what was kept under a name."""
 
     key: Key
+
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        gone = yield from session.delete(self.key)
+        return f"{self.key!r} is forgotten." if gone else f"Nothing was kept under {self.key!r}."
 
 
 class Note(Arguments):
@@ -75,11 +99,28 @@ class Note(Arguments):
 
     text: Annotated[str, Field(min_length=1, description="One thought, in whole sentences.")]
 
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        yield from session.append_scratchpad(self.text)
+        return "The note is kept."
+
 
 class ReadNotes(Arguments):
     """Read the last notes, oldest first."""
 
     last: Annotated[int, Field(ge=1, le=NOTES_LIMIT, description="The number of notes.")] = 20
+
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        notes = yield from session.get_scratchpad(self.last)
+        shown: list[str] = []
+        room = ANSWER_LIMIT
+        for note in reversed(notes):
+            shown.append(_short(json.dumps(note, ensure_ascii=False), room))
+            room -= len(shown[-1]) + 1
+            if room < 100:
+                break
+        left_out = f"{len(notes) - len(shown)} before these are left out, as all are too long.\n"
+        text = "\n".join(reversed(shown))
+        return (left_out if len(shown) < len(notes) else "") + text if notes else "There are no notes."
 
 
 class BeginTask(Arguments):
@@ -90,6 +131,17 @@ class BeginTask(Arguments):
     task_id: Annotated[
         str | SkipJsonSchema[None], Field(min_length=1, max_length=512, description="Its name, if it has one.")
     ] = None
+
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        def change(task: TaskState | None) -> TaskState:
+            if task is not None and task.status not in FINAL:
+                raise InvalidInput(
+                    f"There is a task already: {_summary(task)} Go on, or end it with {prefix}update_task."
+                )
+            begun = TaskState(task_id=self.task_id or "task", total_steps=self.total_steps)
+            return begun.start(self.description)
+
+        return _summary((yield from session.update_task_state(change)))
 
 
 class UpdateTask(Arguments):
@@ -113,10 +165,16 @@ class UpdateTask(Arguments):
         str | SkipJsonSchema[None], Field(description="Why it failed or was cancelled; required for a failed task.")
     ] = None
 
+    def run(self, session: SessionOperations, prefix: str) -> Procedure[str]:
+        def change(task: TaskState | None) -> TaskState:
+            if task is None:
+                raise InvalidInput(f"There is no task yet. Begin one with {prefix}begin_task.")
+            return _updated(task, self)
 
-def working_memory_tools(
-    memory: WorkingMemory | SyncWorkingMemory | WorkingSessions, *, prefix: str = ""
-) -> list[Tool]:
+        return _summary((yield from session.update_task_state(change)))
+
+
+def working_memory_tools(memory: Memory | WorkingSessions, *, prefix: str = "") -> list[Tool]:
     """Tools with which an agent keeps its working memory, and finds it again after a crash or in another process.
 
     They are ``remember``, ``recall``, ``list_remembered`` and ``forget`` for variables, ``note`` and ``read_notes`` for
@@ -137,85 +195,19 @@ def working_memory_tools(
         await memory.close()
         ```
     """
-    bodies = _Bodies(prefix)
-    return [
-        _tool(memory, f"{prefix}{name}", arguments, body)
-        for name, arguments, body in (
-            ("remember", Remember, bodies.remember),
-            ("recall", Recall, bodies.recall),
-            ("list_remembered", ListRemembered, bodies.list_remembered),
-            ("forget", Forget, bodies.forget),
-            ("note", Note, bodies.note),
-            ("read_notes", ReadNotes, bodies.read_notes),
-            ("begin_task", BeginTask, bodies.begin_task),
-            ("update_task", UpdateTask, bodies.update_task),
-        )
-    ]
+    return [_tool(memory, prefix, name, arguments) for name, arguments in TOOLS.items()]
 
 
-class _Bodies:
-    """Implementations of the tools, which return their results as text.
-
-    Args:
-        prefix: The prefix of the tools' names.
-    """
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-
-    def remember(self, session: SessionOperations, given: Remember) -> Procedure[str]:
-        yield from session.set(given.key, given.value, given.ttl_s)
-        return f"{given.key!r} is kept."
-
-    def recall(self, session: SessionOperations, given: Recall) -> Procedure[str]:
-        value = yield from session.get(given.key, MISSING)
-        if value is MISSING:
-            keys = yield from session.list_keys()
-            raise InvalidInput(f"Nothing is kept under {given.key!r}. {_listed(keys)}")
-        return _short(json.dumps(value, ensure_ascii=False))
-
-    def list_remembered(self, session: SessionOperations, given: ListRemembered) -> Procedure[str]:
-        return _short(_listed((yield from session.list_keys(given.pattern))))
-
-    def forget(self, session: SessionOperations, given: Forget) -> Procedure[str]:
-        gone = yield from session.delete(given.key)
-        return f"{given.key!r} is forgotten." if gone else f"Nothing was kept under {given.key!r}."
-
-    def note(self, session: SessionOperations, given: Note) -> Procedure[str]:
-        yield from session.append_scratchpad(given.text)
-        return "The note is kept."
-
-    def read_notes(self, session: SessionOperations, given: ReadNotes) -> Procedure[str]:
-        notes = yield from session.get_scratchpad(given.last)
-        shown: list[str] = []
-        room = ANSWER_LIMIT
-        for note in reversed(notes):
-            shown.append(_short(json.dumps(note, ensure_ascii=False), room))
-            room -= len(shown[-1]) + 1
-            if room < 100:
-                break
-        left_out = f"{len(notes) - len(shown)} before these are left out, as all are too long.\n"
-        text = "\n".join(reversed(shown))
-        return (left_out if len(shown) < len(notes) else "") + text if notes else "There are no notes."
-
-    def begin_task(self, session: SessionOperations, given: BeginTask) -> Procedure[str]:
-        def change(task: TaskState | None) -> TaskState:
-            if task is not None and task.status not in FINAL:
-                raise InvalidInput(
-                    f"There is a task already: {_summary(task)} Go on, or end it with {self._prefix}update_task."
-                )
-            begun = TaskState(task_id=given.task_id or "task", total_steps=given.total_steps)
-            return begun.start(given.description)
-
-        return _summary((yield from session.update_task_state(change)))
-
-    def update_task(self, session: SessionOperations, given: UpdateTask) -> Procedure[str]:
-        def change(task: TaskState | None) -> TaskState:
-            if task is None:
-                raise InvalidInput(f"There is no task yet. Begin one with {self._prefix}begin_task.")
-            return _updated(task, given)
-
-        return _summary((yield from session.update_task_state(change)))
+TOOLS: Mapping[str, type[Arguments]] = {
+    "remember": Remember,
+    "recall": Recall,
+    "list_remembered": ListRemembered,
+    "forget": Forget,
+    "note": Note,
+    "read_notes": ReadNotes,
+    "begin_task": BeginTask,
+    "update_task": UpdateTask,
+}
 
 
 def _updated(task: TaskState, given: UpdateTask) -> TaskState:
@@ -238,17 +230,13 @@ def _updated(task: TaskState, given: UpdateTask) -> TaskState:
     return task.fail(given.reason)
 
 
-def _tool(
-    memory: WorkingMemory | SyncWorkingMemory | WorkingSessions,
-    name: str,
-    arguments: type[Arguments],
-    body: Callable[[SessionOperations, Any], Procedure[str]],
-) -> Tool:
+def _tool(memory: Memory | WorkingSessions, prefix: str, name: str, arguments: type[Arguments]) -> Tool:
     """Return a tool, asynchronous or blocking like its memory."""
+    name = f"{prefix}{name}"
 
-    def fit(given: dict[str, Any]) -> Arguments:
+    def steps(session: Memory, given: dict[str, Any]) -> Procedure[str]:
         try:
-            return arguments.model_validate(given)
+            return named(arguments.model_validate(given).run(session._operations, prefix), name)
         except ValidationError as error:
             raise InvalidInput(f"Wrong arguments: {_problems(error)}. Correct them and call {name} again.") from None
 
@@ -256,8 +244,8 @@ def _tool(
         session = memory.of_this_tool_call() if isinstance(memory, WorkingSessions) else memory
         try:
             if isinstance(session, WorkingMemory):
-                return await session._run(body(session._operations, fit(given)))
-            return await asyncio.to_thread(session._run, body(session._operations, fit(given)))
+                return await session._run(steps(session, given))
+            return await asyncio.to_thread(session._run, steps(session, given))
         except (UsageError, CorruptCheckpoint, Unavailable) as error:
             return _failure(error)
 
@@ -266,7 +254,7 @@ def _tool(
 
         def call_blocking(**given: Any) -> str | ToolOutput:
             try:
-                return memory._run(body(memory._operations, fit(given)))
+                return memory._run(steps(memory, given))
             except (UsageError, CorruptCheckpoint, Unavailable) as error:
                 return _failure(error)
 

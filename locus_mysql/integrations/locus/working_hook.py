@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -19,6 +17,7 @@ from ...errors import ConfigError, CorruptCheckpoint, Unavailable
 from ...families.working.operations import Procedure, SessionOperations
 from ...families.working.records import TaskState
 from ...families.working.store import SyncWorkingMemory, WorkingMemory
+from ...lru_cache import LRUCache
 
 #: The minimum size of a block: its frame and a little content.
 LEAST_CHARS = 1_500
@@ -63,9 +62,7 @@ class WorkingMemoryHook(HookProvider):
         ConfigError: A number is out of range.
     """
 
-    def __init__(
-        self, memory: WorkingMemory | SyncWorkingMemory | WorkingSessions, *, notes: int = 10, max_chars: int = 6_000
-    ) -> None:
+    def __init__(self, memory: Memory | WorkingSessions, *, notes: int = 10, max_chars: int = 6_000) -> None:
         if not 0 <= notes <= 1_000:
             raise ConfigError(f"notes must be from 0 to 1,000, not {notes!r:.50}.")
         if not LEAST_CHARS <= max_chars <= 1_000_000:
@@ -96,7 +93,7 @@ class WorkingMemoryHook(HookProvider):
         """Choose the session of the run for the tools: a resumed run may begin with a call of a tool."""
         self._session(event.run)
 
-    def _session(self, run: RunInfo | None) -> WorkingMemory | SyncWorkingMemory:
+    def _session(self, run: RunInfo | None) -> Memory:
         return self.memory.of(run) if isinstance(self.memory, WorkingSessions) else self.memory
 
     def _block(self, session: SessionOperations) -> Procedure[str]:
@@ -192,13 +189,8 @@ class WorkingSessions:
                 f"{type(choose).__name__}."
             )
         self._choose = choose
-        self.reset_in_child()
-        reset_at_fork(self)
-
-    def reset_in_child(self) -> None:
-        """After a fork, replace the lock: a thread of the parent may hold it."""
-        self._lock = threading.Lock()
-        self._chosen: OrderedDict[str, Memory] = OrderedDict()
+        self._chosen: LRUCache[Memory] = LRUCache(RUNS_REMEMBERED)
+        reset_at_fork(self._chosen)
 
     def of(self, run: RunInfo | None) -> Memory:
         """Return the session of a run.
@@ -210,8 +202,7 @@ class WorkingSessions:
             raise ConfigError(
                 "WorkingSessions needs the run of each hook call, and this hook was called without a run."
             )
-        with self._lock:
-            chosen = self._chosen.get(run.run_id)
+        chosen = self._chosen.get(run.run_id)
         if chosen is None:
             chosen = self._choose(run)
             if not isinstance(chosen, Memory):
@@ -219,11 +210,7 @@ class WorkingSessions:
                     "The function given to WorkingSessions must return a WorkingMemory or SyncWorkingMemory, not "
                     f"{type(chosen).__name__}."
                 )
-        with self._lock:
-            chosen = self._chosen.setdefault(run.run_id, chosen)
-            self._chosen.move_to_end(run.run_id)
-            if len(self._chosen) > RUNS_REMEMBERED:
-                self._chosen.popitem(last=False)
+            self._chosen.put(run.run_id, chosen)
         return chosen
 
     def of_this_tool_call(self) -> Memory:
@@ -233,8 +220,7 @@ class WorkingSessions:
             ConfigError: The run is unknown, because the agent has no hook with these sessions.
         """
         context = current_tool_context()
-        with self._lock:
-            chosen = None if context is None else self._chosen.get(context.run_id)
+        chosen = None if context is None else self._chosen.get(context.run_id)
         if chosen is None:
             raise ConfigError(
                 "No session is known for this run. Give the agent WorkingMemoryHook with the same WorkingSessions as "

@@ -96,14 +96,6 @@ class OpenAIOperations(FrameworkTranscripts):
         """Return the items of a branch of the session, oldest first.
 
         One round trip; two for the first call of an object, if the session has branches, and after they have changed.
-
-        Args:
-            limit: At most this many of the last items, of which the server reads no others. None, or a negative number
-                as with the SDK's session in SQLite: all.
-            branch_id: The branch; None: the current one. None of the session's: no items.
-
-        Raises:
-            CorruptCheckpoint: A row is damaged.
         """
         read = yield from self.read(branch_id, last=last_of(limit))
         return [] if read is None else [cast(TResponseInputItem, item.content) for item in read.items]
@@ -263,15 +255,9 @@ class OpenAIOperations(FrameworkTranscripts):
                 self.pointer = Pointer()
                 return False
             header = Header(branches.with_items(branch_id, len(items), known.last_seq).state)
-            self._known = None
-            try:
-                written = yield from self._transcripts.append(self._key, items, header=header, expected=known.revision)
-            except VersionConflict:
-                yield backoff.pause()
-                continue
-            last_seq = known.last_seq + len(items)
-            self._known = replace(known, revision=written.revision, header=header, last_seq=last_seq)
-            return True
+            if (yield from self.written(known, Write(self._key, items, header))):
+                return True
+            yield backoff.pause()
 
 
 def last_of(limit: int | None) -> int | None:

@@ -4,15 +4,9 @@ Converts names, values and times to live, and leaves storage to `families/memori
 class with its operations.
 """
 
-try:
-    import key_value.aio.protocols  # noqa: F401 - fails if it is not installed
-except ModuleNotFoundError as error:
-    if error.name is None or not error.name.startswith("key_value"):
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"py-key-value is not installed. Run {install_command('py-key-value')}.") from error
+need("key_value.aio.protocols", "py-key-value", "py-key-value")
 
 from .store import KeyValueStore
 

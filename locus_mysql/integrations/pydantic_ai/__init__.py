@@ -4,15 +4,9 @@ Converts the framework's records and messages, and leaves storage to `families`.
 class with its operations; `records` converts.
 """
 
-try:
-    import pydantic_ai.conversation_store  # noqa: F401 - fails if it is not installed, or too old
-except ModuleNotFoundError as error:
-    if error.name is None or not error.name.startswith("pydantic_ai"):
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"Pydantic AI 2.66 or later is not installed. Run {install_command('pydantic-ai')}.") from error
+need("pydantic_ai.conversation_store", "Pydantic AI 2.66 or later", "pydantic-ai")
 
 from .conversations import PydanticConversationStore
 

@@ -19,9 +19,11 @@ from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...lru_cache import LRUCache
+from ...records.leases import OwnerKey
+from ...records.turns import AsyncTurns
 from ...runtime.arguments import tenant_of
 from ...runtime.database import Database, Where, share
-from ...runtime.stores import AsyncStore, awaited_method
+from ...runtime.stores import awaited_method
 from .records import StoredRecord, entries_of, header_of, items_of, parent_of, stored_record
 
 #: The kind of these transcripts. A conversation's id is their name.
@@ -53,6 +55,10 @@ class ConversationOperations(FrameworkTranscripts):
         prefix = self.config.table_prefix
         self._log_of_record = database.cache(("logs of conversations", prefix), lambda: self._log_of_record)
         self._log_of_entry = database.cache(("logs of entries", prefix), lambda: self._log_of_entry)
+
+    def thread_key(self, conversation_id: str) -> OwnerKey:
+        """Return the key of a turn on a conversation."""
+        return self.owner_key(_record_key(conversation_id))
 
     def _own(self, *key: object) -> tuple[object, ...]:
         """Return a key of the caches."""
@@ -339,7 +345,7 @@ def _reachable(items: Sequence[Item], records: Sequence[ConversationRecord]) -> 
     return reached
 
 
-class PydanticConversationStore(AsyncStore[ConversationOperations], ConversationStore):
+class PydanticConversationStore(AsyncTurns[ConversationOperations], ConversationStore):
     """Keeps conversations of Pydantic AI in MySQL: a `pydantic_ai.conversation_store.ConversationStore`.
 
     Each message is stored once. The server checks revisions, so no writer overwrites the turn of another one. Deleting

@@ -5,15 +5,9 @@ Converts the framework's bytes, sessions and memories, and leaves storage to `fa
 then with their operations.
 """
 
-try:
-    import strands  # noqa: F401 - fails if it is not installed
-except ModuleNotFoundError as error:
-    if error.name != "strands":
-        raise
-    from ...errors import SetupError
-    from ...extras import install_command
+from ...extras import need
 
-    raise SetupError(f"Strands Agents is not installed. Run {install_command('strands')}.") from error
+need("strands", "Strands Agents", "strands")
 
 from .memories import StrandsMemoryStore
 from .sessions import StrandsSessionRepository

@@ -12,12 +12,14 @@ from strands.types.session import Session, SessionAgent, SessionMessage
 
 from ...config import ENVIRONMENT, Keywords
 from ...engine.operation import Operation
-from ...errors import InvalidInput, LocusMySQLError, NotFound, VersionConflict
+from ...errors import InvalidInput, LocusMySQLError, NotFound, TurnLost, VersionConflict
 from ...families.transcripts.operations import FrameworkTranscripts
 from ...families.transcripts.records import Header, Item, NewItem, Read, TranscriptKey, Write, Written
+from ...records.leases import OwnerKey
+from ...records.turns import SyncTurns
 from ...runtime.database import Where, share
 from ...runtime.exact_json import as_json, canonical_text
-from ...runtime.stores import SyncStore, blocking_method
+from ...runtime.stores import blocking_method
 
 #: The kind of these transcripts. The session is their name; their collection is empty.
 KIND = "strands"
@@ -41,6 +43,10 @@ class StrandsSessionOperations(FrameworkTranscripts):
     Args:
         config: The options.
     """
+
+    def thread_key(self, session_id: str) -> OwnerKey:
+        """Return the key of a turn on a session with its agents."""
+        return self.owner_key(_session(session_id))
 
     def create_session(self, /, session: Session, **kwargs: Any) -> Operation[Session]:
         """Create a session; returns it. One round trip.
@@ -282,7 +288,7 @@ def _as_json(value: object) -> Any:
     return as_json(value, "A part of the session")
 
 
-class StrandsSessionRepository(SyncStore[StrandsSessionOperations], SessionRepository):
+class StrandsSessionRepository(SyncTurns[StrandsSessionOperations], SessionRepository):
     """Keeps sessions, agents and messages in MySQL: a `strands.session.session_repository.SessionRepository`.
 
     Blocking, as the contract is. Safe to share between threads and session managers.
@@ -320,7 +326,7 @@ class StrandsSessionRepository(SyncStore[StrandsSessionOperations], SessionRepos
     def _run(self, operation: Generator[Any, Any, T]) -> T:
         try:
             return super()._run(operation)
-        except InvalidInput:
+        except (InvalidInput, TurnLost):
             raise
         except LocusMySQLError as error:
             raise SessionException(str(error)) from error

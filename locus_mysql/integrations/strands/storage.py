@@ -22,16 +22,18 @@ from strands.types.exceptions import StorageError
 from ...config import ENVIRONMENT, Keywords, MySQLConfig
 from ...engine.operation import Batch, Operation
 from ...engine.retry import next_page
-from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
+from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError, TurnLost
 from ...families.checkpoints.coding.codec import EncodedState, encode
 from ...families.checkpoints.coding.delta import Delta
 from ...families.checkpoints.records import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.statements.queries import LIST_IDS
 from ...families.checkpoints.statements.tables import ThreadKey
 from ...families.checkpoints.store import StoreOperations
+from ...records.leases import Turns
+from ...records.turns import AsyncTurns
 from ...runtime.database import Database, Where, share
 from ...runtime.exact_json import check_json_object
-from ...runtime.stores import AsyncStore, awaited_method
+from ...runtime.stores import awaited_method
 
 #: The beginning of the ids of threads.
 PREFIX = "strands/"
@@ -193,6 +195,15 @@ class StrandsStorageOperations:
         """Use the caches and the counters of a database, which all its stores share."""
         self._store.attach(database)
 
+    @property
+    def turns(self) -> Turns:
+        """The turns on threads."""
+        return self._store.turns
+
+    def thread_key(self, key: str) -> ThreadKey:
+        """Return the key of a turn on the bytes under a key, or on all snapshots of an agent by the key of any."""
+        return self._store.thread_key(self._address(key).thread_id)
+
     def below(self, prefix: str) -> StrandsStorageOperations:
         """Return the operations on the keys below a prefix, with the same cache."""
         scoped = StrandsStorageOperations.__new__(StrandsStorageOperations)
@@ -202,16 +213,7 @@ class StrandsStorageOperations:
         return scoped
 
     def write(self, key: str, data: bytes) -> Operation[None]:
-        """Store bytes under a key, and replace those that it had. One round trip.
-
-        Args:
-            key: Any text but a backslash, a segment ``..`` and NUL; at most 504 characters with the namespace.
-                ``//a///b/`` is ``a/b``.
-            data: The bytes. `read` returns the same.
-
-        Raises:
-            StorageError: The key is invalid, or the server failed; the bytes under the key are the old or the new ones.
-        """
+        """Store bytes under a key, and replace those that it had. One round trip."""
         address = self._address(key)
         encoded = EncodedCheckpoint(state_of(bytes(data)))
         new = NewCheckpoint(lambda _: encoded, _without_text, address.checkpoint_id)
@@ -288,7 +290,7 @@ def _without_text(delta: Delta) -> tuple[str, bool]:
     return "", True
 
 
-class StrandsStorage(AsyncStore[StrandsStorageOperations]):
+class StrandsStorage(AsyncTurns[StrandsStorageOperations]):
     """Keeps bytes under keys in MySQL: a `strands.storage.Storage` for sessions, memories and offloaded contexts.
 
     A snapshot of an agent is stored as what it adds to the agent's snapshot before it.
@@ -365,5 +367,7 @@ class StrandsStorage(AsyncStore[StrandsStorageOperations]):
     async def _run(self, operation: Generator[Any, Any, T]) -> T:
         try:
             return await super()._run(operation)
+        except TurnLost:
+            raise
         except LocusMySQLError as error:
             raise StorageError(str(error)) from error

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...families.registry import families, find_family
-from ...integrations.locus.family import AGENTS
+from ...integrations.locus.agent_states import AGENTS
 from ..bodies import answer, answer_text, value_of
 from ..problems import Problem, existing, invalid, not_found
 from ..routing import Endpoints

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .checkpoints import AgentStates, Backend, Checkpoints, StrandsSnapshots
 from .graphs import Graphs
-from .memories import AdkMemories, Memories, StrandsMemories
+from .memories import AdkMemories, KeyValues, Memories, StrandsMemories
 from .memu import Memu
 from .sessions import AdkSessions, ClaudeSessions, Conversations, OpenAIBranches, OpenAISessions, StrandsSessions
 from .transcripts import Transcripts
@@ -18,7 +18,7 @@ from .workload import Workload
 WORKLOADS: tuple[type[Workload], ...] = (
     *(Checkpoints, AgentStates, Backend, Graphs, Memories, Working, Memu, Transcripts),
     *(ClaudeSessions, Conversations, OpenAISessions, OpenAIBranches),
-    *(AdkSessions, AdkMemories, StrandsSnapshots, StrandsSessions, StrandsMemories),
+    *(AdkSessions, AdkMemories, StrandsSnapshots, StrandsSessions, StrandsMemories, KeyValues),
 )
 
 __all__ = ["WORKLOADS", "Workload"]

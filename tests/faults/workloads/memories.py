@@ -1,4 +1,4 @@
-"""Long-term memory: items, the memories of ADK, and those of Strands."""
+"""Long-term memory: items, the memories of ADK, those of Strands, and the values of py-key-value."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from google.adk.sessions.session import Session
 from google.genai.types import Content, Part
 
 from locus_mysql.integrations.google_adk import AdkMemoryService
+from locus_mysql.integrations.py_key_value import KeyValueStore
 from locus_mysql.integrations.strands import StrandsMemoryStore
 from locus_mysql.memory import MemoryStore, Put, SyncMemoryStore
 
@@ -102,3 +103,28 @@ class StrandsMemories(Workload):
 
     async def _found(self, query: str) -> Any:
         return sorted((one.content, repr(one.metadata)) for one in await self.store.search(query))
+
+
+class KeyValues(Workload):
+    """Values of py-key-value in two collections, one under a name that is stored as its digest."""
+
+    title, family = "py-key-value: values", "memories"
+    stores = Stores(KeyValueStore)
+
+    def calls(self) -> Sequence[Call]:
+        many = [f"{number}" for number in range(20)]
+        return [
+            lambda: self.store.put("ada", {"token": "t-1"}, ttl=3_600),
+            lambda: self.store.put("ada", {"token": "t-2"}),
+            lambda: self.store.put_many(many, [{"n": one} for one in many], collection="numbers " * 200),
+            lambda: self.store.ttl("ada"),
+            lambda: self.store.delete_many(many[:3], collection="numbers " * 200),
+            lambda: self.store.put("gone", {"n": 1}, collection="other"),
+            lambda: self.store.destroy_collection("other"),
+            lambda: self.store.get_many(["ada", "bob"]),
+        ]
+
+    async def stored(self) -> Any:
+        names = sorted(await self.store.collections())
+        keys = [(name, sorted(await self.store.keys(name))) for name in names]
+        return [(name, key, await self.store.get(key, collection=name)) for name, some in keys for key in some]

@@ -1,35 +1,59 @@
-"""Turns on owners: one writer at a time, whose writes are refused from the moment at which another one may write."""
+"""Turns on owners: one writer at a time, whose writes are refused from the moment at which another one may write.
+
+Each test runs with every family that has turns, and with every framework's class.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from multiprocessing.connection import Connection
+from typing import Any, TypeAlias
 
 import pytest
 
+from locus_mysql import MySQLConfig
+from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import ThreadBusy, TurnLost
 
 from ...either_side import AnyStore
-from ..conftest import ONE_OF_EACH, MakeConfig
-from ..families.checkpoints.turns import Held
+from ..conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
+from ..engines import ENGINE
+from ..families.checkpoints.turns import Held, another_process, receive
 from ..interleavings.conftest import stage  # noqa: F401 - a fixture
 from ..interleavings.stage import Stage
 from ..test_concurrent_writers import DEADLINE_S
 from .conftest import Open
-from .samples import Sample, every_family
+from .guests import GUESTS, Guest
+from .samples import SAMPLES, Sample
 from .test_writes import killed_late, packets
 
-with_turns = every_family(lambda sample: sample.has_turns, kept=False)
+Owner: TypeAlias = Sample | Guest
 
 
-def held(sample: Sample, store: AnyStore, name: str = "t", **options: Any) -> Held:
+def with_turns(sides: Sequence[str]) -> Iterator[tuple[Owner, str]]:
+    """Yield each sample and guest that has turns, with each of its sides."""
+    for sample in (*(one for one in SAMPLES.values() if one.has_turns), *GUESTS):
+        if ENGINE == "mysql" or sample.family in OCEANBASE.families:
+            yield from ((sample, side) for side in sides if not isinstance(sample, Guest) or sample.has(side))
+
+
+def each_with_turns(name: str = "side") -> pytest.MarkDecorator:
+    """Parametrise a test with ``sample`` and a side, or a fixture that takes one."""
+    params = [pytest.param(sample, side, id=f"{sample!r}-{side}") for sample, side in with_turns(ONE_OF_EACH)]
+    return pytest.mark.parametrize(("sample", name), params, indirect=[] if name == "side" else [name])
+
+
+def held(sample: Owner, store: AnyStore, name: str = "t", **options: Any) -> Held:
     """Return a turn of a family's store, to be awaited."""
     return Held(sample.turn(store, name, **options))
 
 
 @pytest.fixture
-def end_leases(sample: Sample, make_config: MakeConfig, run_sql: Callable[..., Any]) -> Callable[[], None]:
+def end_leases(sample: Owner, make_config: MakeConfig, run_sql: Callable[..., Any]) -> Callable[[], None]:
     """Return ``end_leases()``, after which the time of all leases is over."""
     config = make_config()
     tables = sample.tables(config)
@@ -42,11 +66,10 @@ def end_leases(sample: Sample, make_config: MakeConfig, run_sql: Callable[..., A
     return end
 
 
-@pytest.mark.parametrize("side", ONE_OF_EACH)
 @pytest.mark.parametrize("how", ["expired", "taken over", "deleted"])
-@with_turns
+@each_with_turns()
 async def test_a_superseded_writer_is_refused_and_replaced(
-    sample: Sample, open_sample: Open, end_leases: Callable[[], None], side: str, how: str
+    sample: Owner, open_sample: Open, end_leases: Callable[[], None], side: str, how: str
 ) -> None:
     one, other = open_sample(side=side), open_sample(side=side)
     await sample.write(one, "t", 0)
@@ -79,9 +102,8 @@ async def test_a_superseded_writer_is_refused_and_replaced(
     assert await sample.steps(other, "t") == [0, 1]
 
 
-@pytest.mark.parametrize("side", ONE_OF_EACH)
-@with_turns
-async def test_of_two_writers_at_once_each_builds_on_the_other(sample: Sample, open_sample: Open, side: str) -> None:
+@each_with_turns()
+async def test_of_two_writers_at_once_each_builds_on_the_other(sample: Owner, open_sample: Open, side: str) -> None:
     async def take_turns(store: AnyStore) -> None:
         for _ in range(4):
             async with held(sample, store, wait_s=DEADLINE_S):
@@ -97,15 +119,15 @@ async def test_of_two_writers_at_once_each_builds_on_the_other(sample: Sample, o
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_housekeeping")
-@with_turns
+@each_with_turns("stage")
 async def test_a_late_packet_of_a_killed_holder_changes_nothing_once_it_is_replaced(
-    sample: Sample,
+    sample: Owner,
     open_sample: Open,
     make_config: MakeConfig,
     stage: Stage,  # noqa: F811 - the fixture
     end_leases: Callable[[], None],
 ) -> None:
-    near = open_sample()
+    near = open_sample(side=stage.side)
     await sample.write(near, "first", 0)
     far = sample.open(make_config(ssl_mode="DISABLED", ddl_mode="off", compression="none"), stage.side)
 
@@ -127,3 +149,39 @@ async def test_a_late_packet_of_a_killed_holder_changes_nothing_once_it_is_repla
             await sample.write(near, name, len(found))
         assert await sample.steps(near, name) == [*range(len(found) + 1)]
     stage.perform(far.close).finish()
+
+
+async def hold_all(line: Connection, config: MySQLConfig, side: str) -> None:
+    """Take a turn on an owner of everything that has turns, write in it, and wait to be killed."""
+    async with AsyncExitStack() as stack:
+        for sample, _ in with_turns([side]):
+            store = sample.open(config, side)
+            await stack.enter_async_context(held(sample, store, repr(sample), lease_s=2.0))
+            await sample.write(store, repr(sample), 0)
+        line.send("has them")
+        await asyncio.Event().wait()
+
+
+def hold_all_in_a_process(line: Connection, config: MySQLConfig, side: str) -> None:
+    asyncio.run(hold_all(line, config, side))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", EACH_WAY)
+async def test_a_killed_holder_blocks_others_no_longer_than_its_lease(make_config: MakeConfig, side: str) -> None:
+    config = make_config(driver=side.rpartition("-")[0])
+    async with AsyncExitStack() as stack:
+        owners = [(sample, sample.open(config, side)) for sample, _ in with_turns([side])]
+        for _, store in owners:
+            stack.push_async_callback(store.close)
+        with another_process(hold_all_in_a_process, config, side) as (process, line):
+            assert receive(line) == "has them"
+            for sample, store in owners:
+                with pytest.raises(ThreadBusy):
+                    async with held(sample, store, repr(sample), wait_s=0):
+                        raise AssertionError(sample)
+            os.kill(process.pid, signal.SIGKILL)
+            for sample, store in owners:
+                async with held(sample, store, repr(sample), wait_s=DEADLINE_S):
+                    await sample.write(store, repr(sample), 1)
+                assert await sample.steps(store, repr(sample)) == [0, 1], sample

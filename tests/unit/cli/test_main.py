@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from examples import display
 from locus_mysql import extras
 from locus_mysql.cli import arguments, maintenance
 from locus_mysql.cli import main as cli
@@ -30,11 +29,6 @@ from locus_mysql.families.registry import families
 def no_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DSN", "HOST", "TABLE_PREFIX", "SEARCH", "SEARCH_PARSER", "DRIVER", "PASSWORD"):
         monkeypatch.delenv(f"LOCUS_MYSQL_{name}", raising=False)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,38 +216,6 @@ def test_every_command_names_functions_that_exist() -> None:
 def test_a_command_imports_only_what_it_needs() -> None:
     ended = subprocess.run([sys.executable, "-c", IMPORTED_BY_HELP], capture_output=True, text=True, check=True)
     assert ended.stderr == ""
-
-
-def test_output_has_colour_only_on_a_terminal_that_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    plain, terminal = io.StringIO(), Terminal()
-    for stream in (plain, terminal):
-        display.Screen(stream).check(True, "it holds")
-    assert plain.getvalue() == "   ok         it holds\n"
-    assert "\033[" in terminal.getvalue()
-    monkeypatch.setenv("NO_COLOR", "1")
-    quiet = Terminal()
-    display.Screen(quiet).check(True, "it holds")
-    assert quiet.getvalue() == plain.getvalue()
-
-
-def test_a_failed_check_is_visible_without_colour() -> None:
-    stream = io.StringIO()
-    screen = display.Screen(stream)
-    screen.check(True, "one")
-    screen.check(False, "two")
-    screen.verdict(1.0)
-    assert stream.getvalue().splitlines()[1].split() == ["FAILED", "two"]
-    assert "1 of 2 checks FAILED" in stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 B"), (999, "999 B"), (1900, "1.9 KB"), (67_000_000, "67 MB"), (2_500_000_000, "2500 MB")],
-)
-def test_sizes_are_short(count: int, shown: str) -> None:
-    assert display.size(count) == shown
 
 
 LOCUS_MYSQL = (sys.executable, "-m", "locus_mysql")

@@ -11,7 +11,6 @@ import locus_mysql
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.statement import like
 from locus_mysql.families.checkpoints.statements.tables import INFIXES, checkpoint_dialect
-from locus_mysql.families.checkpoints.statements.threads import COUNT
 
 from .every_statement import DIALECTS, every_statement
 
@@ -76,16 +75,6 @@ def test_a_glob_becomes_a_like_pattern(glob: str, pattern: str) -> None:
 
 
 class TestSchema:
-    def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
-        for statement in checkpoint_dialect("p_").schema.create():
-            assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
-            assert "COMMENT='locus-mysql: agents layout 1'" in statement.sql
-            assert "ENGINE=InnoDB" in statement.sql
-            assert "COLLATE=utf8mb4_0900_bin" in statement.sql
-            assert "AUTO_INCREMENT" not in statement.sql
-            assert "TIMESTAMP" not in statement.sql
-            assert statement.params == ()
-
     def test_every_key_begins_with_the_tenant(self) -> None:
         keys = [
             re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql) for statement in checkpoint_dialect().schema.create()
@@ -105,10 +94,6 @@ class TestSchema:
         (needed,) = checkpoint_dialect(search_parser="ngram").schema.needed
         assert "ADD FULLTEXT KEY ngrams (tenant_word, search_text) WITH PARSER ngram" in needed.advice
         assert checkpoint_dialect(search=False).schema.needed == ()
-
-    def test_names_are_quoted(self) -> None:
-        assert "`odd_threads`" in COUNT(checkpoint_dialect("odd_"), tenant="x", pattern="%").sql
-        assert "`threads`" in COUNT(checkpoint_dialect(""), tenant="x", pattern="%").sql
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import ssl
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.drivers.login import encrypt_password, imported_once, tls_context
+from locus_mysql.drivers.login import imported_once, tls_context
 from locus_mysql.errors import ConfigError
 
 #: Two threads import a library's modules in different orders; each module takes a while to find, so they meet.
@@ -121,21 +118,6 @@ def test_a_child_forked_during_an_import_can_import() -> None:
     assert status == 0
 
 
-@pytest.mark.parametrize(
-    ("mode", "verify", "check_host"),
-    [
-        ("PREFERRED", ssl.CERT_NONE, False),
-        ("REQUIRED", ssl.CERT_NONE, False),
-        ("VERIFY_CA", ssl.CERT_REQUIRED, False),
-        ("VERIFY_IDENTITY", ssl.CERT_REQUIRED, True),
-    ],
-)
-def test_certificate_verification_depends_on_the_mode(mode: str, verify: ssl.VerifyMode, check_host: bool) -> None:
-    context = tls_context(MySQLConfig(ssl_mode=mode))
-    assert (context.verify_mode, context.check_hostname) == (verify, check_host)
-    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
-
-
 def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("nothing of that kind")
@@ -143,14 +125,3 @@ def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
         tls_context(MySQLConfig(ssl_mode="VERIFY_CA", ssl_ca=file))
     with pytest.raises(ConfigError, match="ssl_cert and ssl_key cannot be used"):
         tls_context(MySQLConfig(ssl_mode="REQUIRED", ssl_cert=file, ssl_key=file))
-
-
-@pytest.mark.parametrize("password", ["", "x", "pä😀", "a password longer than the twenty bytes of a nonce"])
-def test_the_server_s_key_opens_the_password(password: str) -> None:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    nonce = bytes(range(1, 21))
-    encrypted = encrypt_password(password, nonce + b"\0", pem)
-    scheme = padding.OAEP(mgf=padding.MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
-    mixed = key.decrypt(encrypted, scheme)
-    assert bytes(byte ^ nonce[i % 20] for i, byte in enumerate(mixed)) == password.encode() + b"\0"

@@ -36,16 +36,6 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return libraries
 
 
-@pytest.mark.parametrize("name", ["mysql-connector", "aiomysql", "pymysql", "asyncmy"])
-def test_a_driver_of_ours_is_found(name: str) -> None:
-    assert find_driver(name).name == name
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'oracle'.*aiomysql, asyncmy, mysql-connector, pymysql"):
-        find_driver("oracle")
-
-
 def test_a_missing_library_is_answered_with_the_extra_and_the_installed_drivers(installed: set[str]) -> None:
     installed |= {"aiomysql", "pymysql"}
     with pytest.raises(DriverMissing, match=r"pip install 'locus-mysql\[asyncmy\]'.*aiomysql, pymysql"):

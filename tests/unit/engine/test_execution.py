@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -20,10 +18,10 @@ from locus_mysql.dialect.variants import NO_TABLE_YET
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, register_driver
 from locus_mysql.engine.bootstrap import VERSION
 from locus_mysql.engine.execution import AsyncEngine, SyncEngine
-from locus_mysql.engine.group_commit import BEGIN, COMMIT, ROLLBACK
-from locus_mysql.engine.logs import Counters, PoolState
-from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
-from locus_mysql.errors import PrivilegeMissing, SchemaMismatch, SetupError, Unavailable
+from locus_mysql.engine.group_commit import BEGIN, COMMIT
+from locus_mysql.engine.logs import Counters
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.errors import SchemaMismatch, SetupError
 
 from .scripted import Driver, result_of
 
@@ -31,7 +29,7 @@ SINGLE = MySQLConfig(host="a", driver="scripted", retry_deadline_s=60)
 SELECT, INSERT, FIND_OUTCOME = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)"), Statement("SELECT outcome")
 PAIR = Batch.of(INSERT, SELECT, outcome_query=FIND_OUTCOME)
 SENT = (BEGIN, INSERT, SELECT, COMMIT)
-TABLES, OTHER = (Schema("agents", 3, (Table(name, "(a INT)"),)) for name in ("t", "u"))
+TABLES = Schema("agents", 3, (Table("t", "(a INT)"),))
 LOST = ConnectionLost("It gives no answer.")
 DUPLICATE = ServerError(1062, "Duplicate entry 'c' for key 't.PRIMARY'")
 
@@ -85,28 +83,6 @@ def once(batch: Batch) -> Operation[Any]:
 
 
 @BOTH
-async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(awaited: bool) -> None:
-    engine = Engine(awaited, INSERT=[DUPLICATE, DUPLICATE, DUPLICATE])
-
-    def expecting() -> Operation[str]:
-        try:
-            yield PAIR
-        except Duplicate as error:
-            (found,) = yield Batch.of(SELECT)
-            return f"{error.table}.{error.key} {found.rows}"
-        return "never"
-
-    assert await engine.run(expecting()) == "t.PRIMARY ((7,),)"
-    assert engine.sent == [SENT, (ROLLBACK, COMMIT), (SELECT,)]
-    with pytest.raises(SetupError, match="1062"):
-        await engine.run(once(PAIR))
-    with pytest.raises(SetupError, match="1062"):
-        await engine.run(once(Batch.of(INSERT)))  # no transaction: nothing to undo
-    assert engine.sent[3:] == [SENT, (ROLLBACK, COMMIT), (INSERT,)]
-    assert engine.counters.opened == 1
-
-
-@BOTH
 async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(awaited: bool) -> None:
     engine = Engine(awaited, INSERT=[DUPLICATE], ROLLBACK=[ServerError(1064, "syntax")])
     with pytest.raises(SetupError, match="1062"):
@@ -128,20 +104,6 @@ async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(awai
 
 
 @BOTH
-async def test_an_unrecognised_batch_is_sent_again_on_a_tested_connection(awaited: bool) -> None:
-    engine = Engine(awaited)
-    await engine.run(once(Batch.of(SELECT)))
-    engine.script["INSERT"] = [ServerError(1213, "Deadlock")]
-    await engine.run(once(Batch.of(INSERT)))
-    assert engine.sent == [(SELECT,), (INSERT,), (INSERT,)]
-    assert engine.driver.opened[0].pings == 1
-    engine.script["INSERT"] = [LOST]
-    results = await engine.run(once(Batch.of(INSERT)))
-    assert results.fate_unknown
-    assert engine.sent[3:] == [(INSERT,), (INSERT,)]
-
-
-@BOTH
 async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool) -> None:
     engine = Engine(awaited, INSERT=[LOST, DUPLICATE])
 
@@ -156,39 +118,6 @@ async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool) -> None
 
 
 @BOTH
-async def test_an_operation_may_handle_an_outdated_batch_and_is_always_closed(awaited: bool) -> None:
-    engine = Engine(awaited, INSERT=[ServerError(3141, "Invalid JSON text")] * 2)
-    ends: list[str] = []
-
-    def outlast() -> Generator[Batch, Any, str]:
-        try:
-            try:
-                yield PAIR
-            except Outdated:
-                return "outdated"
-            return "never"
-        finally:
-            ends.append("ended")
-
-    assert await engine.run(outlast()) == "outdated"
-
-    def unexpecting() -> Generator[Batch, Any, None]:
-        try:
-            yield PAIR
-        finally:
-            ends.append("closed")
-
-    with pytest.raises(SetupError, match="3141"):
-        await engine.run(unexpecting())
-    assert ends == ["ended", "closed"]
-    engine.script["INSERT"] = [KeyboardInterrupt()]
-    interrupted = unexpecting()
-    with pytest.raises(KeyboardInterrupt):
-        await engine.run(interrupted)
-    assert ends == ["ended", "closed", "closed"]
-
-
-@BOTH
 async def test_a_table_that_another_session_of_oceanbase_is_creating_is_waited_for(awaited: bool) -> None:
     missing = ServerError(NO_TABLE_YET, "Table 'app.t' doesn't exist")
     engine = Engine(awaited, INSERT=[missing, None, missing, None, missing])
@@ -197,56 +126,3 @@ async def test_a_table_that_another_session_of_oceanbase_is_creating_is_waited_f
     with pytest.raises(SchemaMismatch):
         await engine.run(once(PAIR))  # of tables that it does not create
     assert engine.counters.retries == 2
-
-
-@BOTH
-async def test_failed_table_creation_is_tried_again(awaited: bool) -> None:
-    engine = Engine(awaited, CREATE=[ServerError(1142, "denied")])
-    with pytest.raises(PrivilegeMissing, match="denied"):
-        await engine.run(once(Batch.of(SELECT)), TABLES)
-    await engine.run(once(Batch.of(SELECT)), TABLES)
-    assert sum(one[0].sql.startswith("CREATE") for one in engine.sent) == 2
-    assert engine.sent[-1] == (SELECT,)
-
-
-@BOTH
-async def test_a_failure_to_connect_is_reported_at_once_if_the_server_was_never_reached(awaited: bool) -> None:
-    engine = Engine(awaited)
-    answers = engine.driver.answers
-    away = ConnectionLost("Nobody is there.", connecting=True)
-    engine.driver.answers = lambda *_: away
-    with pytest.raises(Unavailable, match="Nobody"):
-        await engine.run(once(Batch.of(SELECT)))
-    assert engine.counters.retries == 0
-    engine.driver.answers = answers
-    await engine.run(once(Batch.of(SELECT)))
-    engine.driver.opened[0].dead = True
-    tries: list[int] = []
-
-    def later(endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
-        tries.append(len(statements))
-        return away if len(tries) < 3 else answers(endpoint, statements)
-
-    engine.driver.answers = later
-    engine.driver.opened[0].closed = True
-    engine.script["SELECT"] = [LOST]
-    await engine.run(once(Batch.of(SELECT)))
-    assert engine.counters.retries >= 1
-
-
-@BOTH
-async def test_pools_report_their_state_and_are_closed(awaited: bool) -> None:
-    engine = Engine(awaited)
-    assert engine.engine.pools() == (() if awaited else (PoolState(),))
-    await engine.run(once(Batch.of(SELECT)))
-    assert engine.engine.pools() == (PoolState(1, 0, 0),)
-    assert engine.engine.server == SINGLE.endpoints[0]
-    await engine.close()
-    assert engine.driver.opened[0].ended == "closed"
-    assert engine.engine.pools() == (PoolState(),)
-    await engine.run(once(Batch.of(SELECT)))
-    engine.engine.reset_in_child()
-    await asyncio.sleep(0)
-    await engine.run(once(Batch.of(SELECT)))
-    assert [one.ended for one in engine.driver.opened] == ["closed", "", ""]
-    assert engine.engine.pools() == (PoolState(1, 0, 0),)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 import time
-import weakref
 from typing import Any
 
 import pytest
@@ -14,11 +13,9 @@ import pytest
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.engine import pool as pools
-from locus_mysql.engine.cluster.topology import LeadsToSecondary
 from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.logs import Counters, PoolState
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
-from locus_mysql.errors import PoolTimeout
 
 from . import scripted
 from .scripted import Driver
@@ -122,13 +119,6 @@ async def test_only_the_first_of_many_failed_calls_drops_the_idle_connections(aw
     assert pool.pool.state() == PoolState(1, 0, 0)
 
 
-async def test_where_the_only_address_leads_to_a_secondary_all_connections_go_at_once(awaited: bool) -> None:
-    pool = Pool(awaited)
-    await pool.idle(3)
-    await pool.give_back(await pool.borrow(), LeadsToSecondary("takes no writes"))
-    assert pool.ended == ["aborted"] * 3
-
-
 async def test_a_closed_pool_closes_idle_connections_and_lent_ones_on_return(awaited: bool) -> None:
     pool = Pool(awaited)
     lent, other = await pool.borrow(), await pool.borrow()
@@ -193,79 +183,6 @@ async def test_an_expired_connection_is_closed_before_another_is_opened(
     assert "too old" in caplog.text
 
 
-async def test_a_full_pool_raises_pool_timeout(awaited: bool) -> None:
-    pool = Pool(awaited, MySQLConfig(host="a", pool_size=1, pool_timeout_s=0.01))
-    lent = [await pool.borrow()]
-    for _ in range(2):
-        with pytest.raises(PoolTimeout):
-            await pool.borrow()
-    assert pool.pool.state() == PoolState(1, 1, 0)
-    await pool.give_back(lent[0])
-    assert await pool.borrow() is lent[0]
-
-
-async def test_a_ping_that_is_interrupted_leaves_nothing_behind(awaited: bool) -> None:
-    pool = Pool(awaited)
-    await pool.idle(1)
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    pool.driver.opened[0].try_ping = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        await pool.borrow(tested=True)
-    assert pool.pool.state() == PoolState(0, 0, 0)
-    assert pool.ended == ["aborted"]
-
-
-async def test_idle_connections_are_closed_and_checked_until_none_is_left(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG, "locus_mysql.connections")
-    called: list[float] = []
-    pool = Pool(awaited)
-    monkeypatch.setattr(pool.side, "call_later", lambda work, wait_s: called.append(wait_s))
-
-    async def reap() -> float | None:
-        """Reap idle connections; return when the next call is due."""
-        before = len(called)
-        await pool.run(pool.pool.reap())
-        return called.pop() if len(called) > before else None
-
-    idle_s = SINGLE.pool_idle_s
-    first, second = await pool.borrow(), await pool.borrow()
-    await pool.give_back(first)
-    pool.now += idle_s - 1
-    await pool.give_back(second)
-    assert called == [pytest.approx(idle_s, abs=0.1)]  # one call for both
-    assert await reap() == pytest.approx(1.0, abs=0.1)
-    assert pool.ended == ["", ""]
-    pool.now += 2
-    assert await reap() == pytest.approx(idle_s - 2, abs=0.1)
-    assert sorted(pool.ended) == ["", "closed"]
-    await pool.idle(1)
-    assert len(called) == 1
-    pool.now += idle_s + 1
-    assert await reap() is None
-    assert pool.ended == ["closed", "closed"]
-    assert caplog.text.count("too old") == 2
-    await pool.idle(1)
-    assert len(called) == 2
-
-
-async def test_a_timer_of_an_event_loop_calls_its_pool_and_does_not_keep_it(awaited: bool) -> None:
-    pool = Pool(awaited, MySQLConfig(host="a", pool_idle_s=0.01), time.monotonic)
-    await pool.idle(1)
-    deadline = asyncio.get_running_loop().time() + 60
-    while pool.ended != ["closed"]:
-        assert asyncio.get_running_loop().time() < deadline, "nobody closed it"
-        await asyncio.sleep(0.01)
-    kept = weakref.ref(pool.pool)
-    await pool.idle(1)
-    pool.pool = None
-    assert kept() is None
-
-
 class Gate(Driver):
     """A driver whose new connections wait until the test lets them through."""
 
@@ -320,13 +237,6 @@ async def test_a_call_takes_a_connection_that_is_given_back_before_the_one_that_
     assert len(pool.driver.opened) == 2
 
 
-async def test_a_call_takes_the_connection_that_is_opened_for_it_if_none_is_given_back(awaited: bool) -> None:
-    pool = Gated(awaited)
-    first = await pool.borrow()
-    assert await asyncio.wait_for(pool.borrow_beside(), 60) is not first
-    assert [one.ended for one in pool.driver.opened] == ["", ""]
-
-
 async def test_as_many_connections_are_opened_at_once_as_calls_wait_for_one(awaited: bool) -> None:
     pool = Gated(awaited)
     pool.driver.open.clear()
@@ -364,35 +274,3 @@ async def test_a_call_waits_for_another_one_s_connection_if_none_can_be_opened(a
     await pool.until(1, 1, 1)
     await pool.give_back(first)
     assert await asyncio.wait_for(second, 60) is first
-
-
-async def test_an_aborted_pool_drops_idle_connections_and_closes_lent_ones_on_return(awaited: bool) -> None:
-    pool = Pool(awaited)
-    lent, idle = await pool.borrow(), await pool.borrow()
-    await pool.give_back(idle)
-    pool.pool.abort()
-    assert sorted(pool.ended) == ["", "aborted"]
-    await pool.give_back(lent)
-    assert sorted(pool.ended) == ["aborted", "closed"]
-
-
-def test_a_freed_pool_of_a_closed_event_loop_drops_its_idle_connections(awaited: bool) -> None:
-    pool = Pool(awaited)
-    asyncio.run(pool.idle(1))
-    pool.pool = None
-    assert pool.ended == ["aborted"]
-    unused = Pool(awaited)
-    unused.pool = None
-
-
-async def test_a_freed_pool_drops_its_idle_connections_unless_they_are_the_parent_s(awaited: bool) -> None:
-    for process, ended in ((None, "aborted"), (-1, "")):
-        pool = Pool(awaited)
-        await pool.idle(1)
-        if process is not None:
-            pool.pool._process = process
-        pool.pool = None
-        if awaited:
-            assert pool.ended == [""]  # the event loop closes it
-        await asyncio.sleep(0)
-        assert pool.ended == [ended]

@@ -40,7 +40,6 @@ A, B, C = CONFIG.endpoints
 SELECT = Statement("SELECT 1")
 
 LOST = ConnectionLost("It gives no answer.")
-DENIED = ServerError(1142, "SELECT command denied")
 
 #: Kinds of servers, and their answers to the probe of their role.
 VIEW_1 = Result((("1712:1",),))
@@ -49,7 +48,6 @@ SECONDARY_ONE: dict[int, Any] = {3: [Result(((1,),)), Result(((1, "ONLINE"),)), 
 RECOVERING: dict[int, Any] = {3: [Result(((0,),)), Result(((1, "RECOVERING"),)), VIEW_1]}
 SILENT: dict[int, Any] = {3: LOST, 1: LOST}
 AWAY: dict[int, Any] = {0: ConnectionLost("Nobody is there.", connecting=True)}
-PRIVATE: dict[int, Any] = {3: DENIED, 1: [Result(((0,),))]}
 
 pytestmark = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 
@@ -96,17 +94,6 @@ async def test_servers_are_asked_in_turn_until_one_is_the_primary(awaited: bool)
     assert [one.endpoint for one in servers.driver.opened] == [A, B, B]
 
 
-async def test_a_single_server_is_asked_nothing(awaited: bool) -> None:
-    single = MySQLConfig(host="a")
-    servers = Servers(awaited, SECONDARY_ONE, config=single)
-    connection = await servers.connect()
-    assert connection.connection is servers.driver.opened[0]
-    assert servers.driver.asked == []
-    servers.kinds[single.endpoints[0]] = AWAY
-    with pytest.raises(ConnectionLost, match="Nobody"):
-        await servers.connect()
-
-
 async def test_a_server_that_falls_silent_during_the_probe_is_dropped_and_tried_last(awaited: bool) -> None:
     servers = Servers(awaited, SILENT, AWAY, PRIMARY_ONE)
     connection = await servers.connect()
@@ -131,13 +118,6 @@ async def test_without_a_primary_the_error_has_the_reason_of_each_server(awaited
     assert servers.ended == [("a", "closed"), ("b", "closed")]
 
 
-async def test_an_interrupted_probe_drops_the_connection(awaited: bool) -> None:
-    servers = Servers(awaited, {3: KeyboardInterrupt()}, PRIMARY_ONE, PRIMARY_ONE)
-    with pytest.raises(KeyboardInterrupt):
-        await servers.connect()
-    assert servers.ended == [("a", "aborted")]
-
-
 async def test_each_packet_runs_only_while_the_server_takes_writes(awaited: bool) -> None:
     answers: dict[int, Any] = {**PRIMARY_ONE, 2: [Result(), Result(((7,),))]}
     servers = Servers(awaited, answers, AWAY, AWAY)
@@ -151,32 +131,6 @@ async def test_each_packet_runs_only_while_the_server_takes_writes(awaited: bool
     answers[2] = ServerError(1213, "Deadlock")
     with pytest.raises(ServerError, match="Deadlock"):
         await servers.run(connection.execute((SELECT,)))
-
-
-@pytest.mark.parametrize(
-    ("kinds", "left"),
-    [
-        pytest.param((SILENT, PRIMARY_ONE, AWAY), True, id="another one is the primary"),
-        pytest.param((AWAY, SECONDARY_ONE, PRIMARY_ONE), True, id="the last one is"),
-        pytest.param((PRIMARY_ONE, PRIMARY_ONE, PRIMARY_ONE), False, id="several take writes, and it is only slow"),
-        pytest.param((SILENT, SECONDARY_ONE, AWAY), False, id="none is"),
-    ],
-)
-async def test_a_silent_server_is_left_where_another_one_is_the_primary_by_now(
-    awaited: bool, kinds: tuple[dict[int, Any], ...], left: bool
-) -> None:
-    servers = Servers(awaited, *kinds)
-    servers.topology.is_primary(A)
-    assert await servers.gone(A) is left
-    assert all(ended for _, ended in servers.ended)
-    assert set(servers.driver.limits) == {BRIEFLY_S}
-    if left:
-        assert servers.topology.order()[0] in {B, C}
-        assert servers.kinds[servers.topology.order()[0]] is PRIMARY_ONE
-    else:
-        asked = [endpoint for endpoint, _ in servers.driver.asked]
-        assert asked.count("b") == 1
-        assert asked.count("c") == 0
 
 
 ROUTER_VERSION = "9.7.4-router"

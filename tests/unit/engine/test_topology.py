@@ -23,18 +23,11 @@ from .conftest import Clock
 CONFIG = MySQLConfig(hosts=("a", "b:33", "c"), connect_timeout_s=10)
 A, B, C = CONFIG.endpoints
 SILENT = ConnectionLost("no answer")
-READ_ONLY = ServerError(1290, "read only")
 
 
 @pytest.fixture
 def topology(clock: Clock) -> Topology:
     return Topology(CONFIG.endpoints, clock)
-
-
-def test_a_read_only_server_that_was_not_the_primary_changes_nothing(topology: Topology) -> None:
-    topology.is_primary(B)
-    topology.failed(A, READ_ONLY)
-    assert topology.order() == (B, A, C)
 
 
 def test_a_server_that_did_not_answer_comes_last_for_a_while_with_a_short_timeout(

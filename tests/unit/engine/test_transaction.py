@@ -15,7 +15,7 @@ from locus_mysql.engine.execution import SyncEngine
 from locus_mysql.engine.logs import Counters
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.engine.transaction import TransactionExecution
-from locus_mysql.errors import LocusMySQLError, TransactionLost, Unavailable, UnsupportedServer
+from locus_mysql.errors import LocusMySQLError, TransactionLost, UnsupportedServer
 
 WRITE = Batch((Statement("INSERT INTO t VALUES (1)"), Statement("UPDATE t SET a = 2")))
 
@@ -73,21 +73,6 @@ def run(scripted: Scripted, operation: Operation[str]) -> str:
     config = MySQLConfig(dsn="mysql://u:p@h/app", driver="pymysql")
     execution = TransactionExecution(config, Counters(), cast(Borrowed, scripted), lambda: None)
     return SyncEngine(config, execution=execution).run(operation)
-
-
-def test_a_write_is_surrounded_by_settings_and_a_savepoint() -> None:
-    scripted = Scripted()
-    assert run(scripted, write()) == "written"
-    assert scripted.sent == ["SELECT", "SET", "SAVEPOINT", "ROLLBACK", "INSERT", "UPDATE", "SET"]
-    assert not scripted.dropped
-
-
-def test_a_refused_statement_undoes_the_batch_and_settings_are_put_back() -> None:
-    scripted = Scripted(("UPDATE", KILLED))
-    with pytest.raises(Unavailable, match="the transaction is still open"):
-        run(scripted, write())
-    assert scripted.sent[-3:] == ["UPDATE", "ROLLBACK", "SET"]
-    assert not scripted.dropped
 
 
 @pytest.mark.parametrize(

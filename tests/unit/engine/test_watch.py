@@ -69,26 +69,6 @@ def test_only_a_long_wait_makes_a_server_suspect(clock: Clock) -> None:
     assert one.watch.waiting() == ["quick"]
 
 
-def test_the_wait_restarts_when_a_connection_makes_another_call(clock: Clock) -> None:
-    one = Scripted(clock)
-    one.watch.begin("one")
-    clock.now += SUSPICION_S
-    one.watch.end("one")
-    one.watch.begin("one")
-    clock.now += SUSPICION_S - 0.1
-    assert one.inspect() == []
-
-
-def test_inspections_end_without_calls_and_begin_again_with_the_next(clock: Clock) -> None:
-    one = Scripted(clock)
-    one.watch.begin("one")
-    one.watch.end("one")
-    assert one.inspect() == []
-    assert one.scheduled == []
-    one.watch.begin("two")
-    assert one.scheduled == [INSPECT_EVERY_S]
-
-
 def test_calls_are_inspected_also_after_a_failure(clock: Clock) -> None:
     one = Scripted(clock)
     one.fails = True

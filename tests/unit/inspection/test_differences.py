@@ -131,36 +131,6 @@ def test_only_the_first_of_very_many_changes_are_listed() -> None:
     assert (len(found.fields), found.cut) == (FIELDS_LIMIT, False)
 
 
-def cpu_s(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> float:
-    """Return the processor time of comparing conversations, the least of three."""
-    one, other = view({"messages": before}), view({"messages": after})
-    times = []
-    for _ in range(3):
-        begin = time.process_time()
-        difference(one, other)
-        times.append(time.process_time() - begin)
-    return min(times)
-
-
-def test_huge_conversations_that_have_nothing_in_common_take_time_in_proportion() -> None:
-    def both(size: int) -> float:
-        long = "words that are the same in all of them " * 5
-        return cpu_s(
-            messages(*(f"{n} {long}" for n in range(size))), messages(*(f"x{n} other text" for n in range(size)))
-        )
-
-    assert both(4_000) < 40 * both(400)  # ten times would be linear, a hundred times quadratic
-
-
-def test_equal_messages_are_compared_in_linear_time() -> None:
-    def both(size: int) -> float:
-        return cpu_s(
-            [*messages("x"), *messages("ok") * size], [*messages("y"), *messages("ok") * (size // 2), *messages("z")]
-        )
-
-    assert both(11_000) < 40 * both(800)
-
-
 KEYS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
 
 

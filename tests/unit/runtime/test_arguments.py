@@ -18,7 +18,6 @@ from locus_mysql.runtime.arguments import (
     check_limit,
     check_pairs,
     check_tenant,
-    check_text,
     check_thread_id,
     encode_metadata,
 )
@@ -45,12 +44,6 @@ class TestIds:
                 check(bad)
 
 
-def test_a_long_id_is_not_repeated_in_the_error() -> None:
-    with pytest.raises(InvalidInput, match="600 characters") as caught:
-        check_thread_id("secret" * 100)
-    assert "secret" not in str(caught.value)
-
-
 @pytest.mark.parametrize("bad", [-1, 2**31 + 1, 1.0, "1", None, True])
 def test_limits_are_whole_numbers_in_range(bad: Any) -> None:
     with pytest.raises(InvalidInput, match="whole number"):
@@ -58,18 +51,7 @@ def test_limits_are_whole_numbers_in_range(bad: Any) -> None:
     assert [check_limit(good) for good in (0, 1, 2**31)] == [0, 1, 2**31]
 
 
-def test_text_is_text_that_utf_8_can_hold() -> None:
-    assert check_text("", "Query") == ""
-    for bad in (None, 1, b"x", "\ud800"):
-        with pytest.raises(InvalidInput, match="Query"):
-            check_text(bad, "Query")
-
-
 class TestMetadata:
-    def test_none_and_empty_metadata_are_stored_as_null(self) -> None:
-        assert encode_metadata(None) == (None, None)
-        assert encode_metadata({}) == (None, None)
-
     def test_the_text_keeps_order_and_has_keys(self) -> None:
         text, keys = encode_metadata({"b": 1, "a": ["ä"]})
         assert text == '{"b":1,"a":["ä"]}'
@@ -87,18 +69,6 @@ class TestMetadata:
     def test_numbers_that_json_does_not_know_are_refused(self, bad: Any) -> None:
         with pytest.raises(InvalidInput, match="NaN or an infinity"):
             encode_metadata({"a": bad})
-
-    def test_a_lone_surrogate_is_kept(self) -> None:
-        text, _ = encode_metadata({"a": "\ud800"})
-        assert (text or "").isascii()
-        assert json.loads(text or "") == {"a": "\ud800"}
-
-    def test_an_integer_of_five_thousand_digits_is_kept_or_refused(self) -> None:
-        try:
-            text, _ = encode_metadata({"a": 10**5_000})
-        except InvalidInput:
-            return
-        assert json.loads(text or "") == {"a": 10**5_000}
 
 
 def test_an_age_is_a_number_of_days_up_to_a_thousand_years() -> None:

@@ -73,14 +73,6 @@ def test_every_flipped_bit_is_detected(rows: Sealing) -> None:
                 rows.open(bytes(changed), "Row", "payload", b"token", b"base")
 
 
-@BOTH
-def test_bytes_that_were_cut_short_are_detected(rows: Sealing) -> None:
-    sealed = seal(rows)
-    for length in range(len(sealed)):
-        with pytest.raises((CorruptCheckpoint, EncryptionError)):
-            rows.open(sealed[:length], "Row", "payload", b"token", b"base")
-
-
 @pytest.mark.parametrize("encryption", [ENCRYPTION, None], ids=["encrypted", "clear"])
 @pytest.mark.parametrize("place", OTHER_PLACES)
 def test_bytes_of_another_place_are_refused(encryption: Encryption | None, place: Any) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from locus_mysql.errors import UsageError
 from locus_mysql.transfer.engine import TransferReport, run_blocking, transfer
 
 
@@ -98,18 +97,3 @@ def test_sides_that_block_need_no_event_loop() -> None:
 
     assert run_blocking(transfer(Numbers(5), target, TransferReport("number"))).copied == 5
     assert asyncio.run(within_a_loop()).copied == 5
-
-
-def test_a_blocking_transfer_that_waits_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="waited"):
-        run_blocking(transfer(Numbers(5), Written(waits=True), TransferReport("number")))
-
-
-def test_errors_of_blocking_sides_are_raised() -> None:
-    with pytest.raises(ConnectionError):
-        run_blocking(transfer(Numbers(5), Written(fails_at=1), TransferReport("number")))
-
-
-def test_at_least_one_unit_is_written_at_a_time() -> None:
-    with pytest.raises(UsageError, match="at_once"):
-        run_blocking(transfer(Numbers(5), Written(), TransferReport("number"), at_once=0))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ....records.transfer import RowSource, RowTarget, copy_rows
 from ....transfer.engine import Advance, Notify, TransferReport, transfer
-from ..family import AGENTS
+from ..agent_states import AGENTS
 from .locations import CheckpointerOrName, Location, open_source, open_target
 from .threads import AgentTables, ThreadTarget, ThreadUnits
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +24,7 @@ from locus.core.state import AgentState
 from ....config import MySQLConfig
 from ....dialect import Query
 from ....engine.execution import AsyncEngine
-from ....engine.operation import Batch, Operation, fetch
+from ....engine.operation import Operation, fetch, gather
 from ....engine.retry import Backoff
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
@@ -120,16 +119,6 @@ class StateRow(NamedTuple):
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
-    """A checkpoint in the built-in backend's table."""
-
-    key: str
-    checkpoint_id: str
-    saved_at: datetime
-    size_bytes: int
-
-
 class BuiltInSource(CopySource):
     """Reads the built-in backend's table.
 
@@ -143,7 +132,10 @@ class BuiltInSource(CopySource):
     """
 
     def __init__(self, config: MySQLConfig, table: str, notify: Notify) -> None:
-        self._table = BuiltInTable(table, config.database)
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", table):
+            raise ConfigError("The table's name must be 1 to 64 letters, digits and '_', not starting with a digit.")
+        self._table = table
+        self._database = config.database
         self._engine = AsyncEngine(config)
         self._notify = notify
         self._others = 0
@@ -155,18 +147,26 @@ class BuiltInSource(CopySource):
         Raises:
             SchemaMismatch: It does not exist, or is not the built-in backend's.
         """
-        await self._engine.run(self._table.check())
+        found = await self._engine.run(self._rows(_COLUMNS, self._table, row=ColumnRow))
+        columns = {row.column.casefold() for row in found}
+        if not {"thread_id", "data", "updated_at"} <= columns:
+            what = "is not of Locus' built-in backend" if columns else "does not exist"
+            raise SchemaMismatch(
+                f"Table {self._table!r} in database {self._database!r} {what}. Name the built-in backend's table and, "
+                "if it is elsewhere, its database."
+            )
 
     async def count(self, pattern: str) -> int | None:
         """Return the number of copies of newest states."""
-        return await self._engine.run(self._table.count())
+        (counted,) = await self._engine.run(self._rows(_COUNT, row=CountRow))
+        return counted.total
 
     async def threads(self, pattern: str) -> AsyncGenerator[str, None]:
         """List the ids of its threads, in the order of the keys."""
         found: set[str] = set()
         after = ""
         backoff = Backoff("A page of the built-in table's keys came again")
-        while page := await self._engine.run(self._table.keys(after, KEYS_PAGE)):
+        while page := await self._engine.run(self._rows(_KEYS, after, KEYS_PAGE, row=IdRow)):
             backoff.compare(page)
             for row in page:
                 after, thread_id = row.key, _thread_of(*row)
@@ -180,12 +180,23 @@ class BuiltInSource(CopySource):
 
     async def checkpoints(self, thread_id: str) -> list[ListedCheckpoint]:
         """List a thread's checkpoints, oldest first."""
-        rows, shared_with = await self._engine.run(self._table.checkpoints(thread_id))
-        if shared_with is not None:
+        pattern = re.sub(r"([\\%_])", r"\\\1", thread_id) + ":%"
+        found, index = await self._engine.run(
+            gather(
+                [
+                    self._rows(_CHECKPOINTS, pattern, f"{thread_id}:", row=CheckpointRow),
+                    self._rows(_INDEX_KEY, f"{thread_id}:_checkpoints", row=KeyRow),
+                ]
+            )
+        )
+        shared_with = index[0].key.removesuffix(":_checkpoints") if index else thread_id
+        if shared_with != thread_id:
             self._notify(
                 f"Thread {thread_id!r} shared its list with {shared_with!r} in the built-in backend, which takes them "
                 "for one. They are two threads now; check that each has only its own checkpoints."
             )
+        rows = [row for row in found if _thread_of(row.key, row.checkpoint_id) == thread_id]
+        rows.sort(key=lambda row: (row.saved_at, row.updated_at, row.key))
         return [ListedCheckpoint(row.checkpoint_id, row.saved_at, row) for row in rows]
 
     async def load(
@@ -193,7 +204,10 @@ class BuiltInSource(CopySource):
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
         """Load some of the checkpoints, in their order."""
         for page in _pages(wanted):
-            states = await self._engine.run(self._table.states([one.locator.key for one in page]))
+            marks = ", ".join(["%s"] * len(page))
+            keys = [one.locator.key for one in page]
+            found = await self._engine.run(self._rows(_STATES, *keys, row=StateRow, keys=marks))
+            states = {row.key: row.data for row in found}
             for one in page:
                 if one.locator.key not in states:  # deleted since it was listed
                     continue
@@ -206,63 +220,9 @@ class BuiltInSource(CopySource):
         """Close its connections."""
         await self._engine.close()
 
-
-class BuiltInTable:
-    """Reading the built-in backend's table, as operations.
-
-    Args:
-        table: Its name.
-        database: The database it is in, for messages.
-    """
-
-    def __init__(self, table: str, database: str) -> None:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", table):
-            raise ConfigError("The table's name must be 1 to 64 letters, digits and '_', not starting with a digit.")
-        self._table = table
-        self._database = database
-
-    def check(self) -> Operation[None]:
-        """Check that the table exists and is the built-in backend's."""
-        found = yield from fetch(Query(_COLUMNS, (self._table,), row=ColumnRow))
-        columns = {row.column.casefold() for row in found}
-        if not {"thread_id", "data", "updated_at"} <= columns:
-            what = "is not of Locus' built-in backend" if columns else "does not exist"
-            raise SchemaMismatch(
-                f"Table {self._table!r} in database {self._database!r} {what}. Name the built-in backend's table and, "
-                "if it is elsewhere, its database."
-            )
-
-    def count(self) -> Operation[int]:
-        """Count the threads, as the built-in backend distinguishes them."""
-        (counted,) = yield from fetch(self._query(_COUNT, row=CountRow))
-        return counted.total
-
-    def keys(self, after: str, limit: int) -> Operation[list[IdRow]]:
-        """Return the next keys, each with the checkpoint id in its row."""
-        return (yield from fetch(self._query(_KEYS, after, limit, row=IdRow)))
-
-    def checkpoints(self, thread_id: str) -> Operation[tuple[list[SourceRow], str | None]]:
-        """Return a thread's checkpoints, oldest first, and the thread with which it shares its list, if any."""
-        pattern = re.sub(r"([\\%_])", r"\\\1", thread_id) + ":%"
-        find = self._query(_CHECKPOINTS, pattern, f"{thread_id}:", row=CheckpointRow)
-        find_index = self._query(_INDEX_KEY, f"{thread_id}:_checkpoints", row=KeyRow)
-        results = yield Batch.of(find, find_index)
-        found = [row for row in results.rows(find) if _thread_of(row.key, row.checkpoint_id) == thread_id]
-        found.sort(key=lambda row: (row.saved_at, row.updated_at, row.key))
-        index = results.row(find_index)
-        owner = thread_id if index is None else index.key.removesuffix(":_checkpoints")
-        rows = [SourceRow(row.key, row.checkpoint_id, row.saved_at, row.size_bytes) for row in found]
-        return rows, None if owner == thread_id else owner
-
-    def states(self, keys: Sequence[str]) -> Operation[dict[str, str]]:
-        """Return the JSON text under each key."""
-        marks = ", ".join(["%s"] * len(keys))
-        text = _STATES.format(table=f"`{self._table}`", keys=marks)
-        found = yield from fetch(Query(text, tuple(keys), row=StateRow))
-        return {row.key: row.data for row in found}
-
-    def _query(self, text: str, *params: str | int, row: type[R]) -> Query[R]:
-        return Query(text.format(table=f"`{self._table}`").strip(), params, row=row)
+    def _rows(self, text: str, *params: str | int, row: type[R], keys: str = "") -> Operation[list[R]]:
+        """Read the rows of a query."""
+        return fetch(Query(text.format(table=f"`{self._table}`", keys=keys).strip(), params, row=row))
 
 
 def _thread_of(key: str, checkpoint_id: str | None) -> str | None:

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -21,9 +20,9 @@ from ....thoroughness import FULL
 from ...conftest import MakeConfig
 from ...drivers.sides import wait_until
 from ...proxy import WireProxy
-from ...test_concurrent_writers import DEADLINE_S, PROCESSES
+from ...test_concurrent_writers import DEADLINE_S
 from .conftest import Make, RunSQL
-from .turns import SHORT_S, held, state_of
+from .turns import SHORT_S, another_process, held, receive, state_of
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
@@ -223,25 +222,6 @@ async def test_a_caller_waiting_for_a_turn_polls_the_server_rarely(make_config: 
             with proxy.counting() as count:
                 await asyncio.gather(*(wait() for _ in range(9)))
         assert 0 < count.round_trips < 20
-
-
-@contextmanager
-def another_process(work: Callable[..., None], *args: Any) -> Any:
-    """Yield the connection to a child process, which is killed at the end."""
-    here, there = PROCESSES.Pipe()
-    process = PROCESSES.Process(target=work, args=(there, *args))
-    process.start()
-    there.close()
-    try:
-        yield process, here
-    finally:
-        process.kill()
-        process.join(DEADLINE_S)
-
-
-def receive(line: Connection) -> Any:
-    assert line.poll(DEADLINE_S), "the other process sent nothing"
-    return line.recv()
 
 
 def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:

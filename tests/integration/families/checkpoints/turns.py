@@ -1,9 +1,13 @@
-"""States that grow by a turn, and turns of either side."""
+"""States that grow by a turn, turns of either side, and another process that has one."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing.connection import Connection
 from typing import Any
+
+from ...test_concurrent_writers import DEADLINE_S, PROCESSES
 
 #: A lease, in seconds, that runs out during a test.
 SHORT_S = 0.5
@@ -38,3 +42,22 @@ class Held:
 def held(store: Any, *args: Any, **options: Any) -> Held:
     """Return a turn of a store of either side, to be awaited."""
     return Held(store.store.turn(*args, **options))
+
+
+@contextmanager
+def another_process(work: Callable[..., None], *args: Any) -> Any:
+    """Yield the connection to a child process, which is killed at the end."""
+    here, there = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=work, args=(there, *args))
+    process.start()
+    there.close()
+    try:
+        yield process, here
+    finally:
+        process.kill()
+        process.join(DEADLINE_S)
+
+
+def receive(line: Connection) -> Any:
+    assert line.poll(DEADLINE_S), "the other process sent nothing"
+    return line.recv()

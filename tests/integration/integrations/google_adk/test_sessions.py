@@ -17,7 +17,7 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 from locus_mysql import Database
-from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
+from locus_mysql.errors import InvalidInput
 from locus_mysql.families.transcripts.inspection import TranscriptChanges
 from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.inspection import Inspector
@@ -41,28 +41,6 @@ def said(text: str = "", at: float = 1_763_900_000.0, state: dict[str, Any] | No
         **({"state": state} if state else {}),
         **fields,
     )
-
-
-async def test_one_run_at_a_time_and_a_superseded_one_stores_nothing(make_sessions: MakeSessions) -> None:
-    one, other = make_sessions(), make_sessions()
-    place = {**ADA, "session_id": "s"}
-    session = await one.create_session(**place)
-    async with one.turn(**place):
-        await one.append_event(session, said("one"))
-        with pytest.raises(ThreadBusy):
-            async with other.turn(**place, wait_s=0):
-                raise AssertionError
-        async with other.turn(**place, take_over=True):
-            with pytest.raises(TurnLost):
-                await one.append_event(session, said("late", state={"user:name": "late"}))
-            with pytest.raises(TurnLost):
-                await one.delete_session(**place)
-            current = await other.get_session(**place)
-            assert current is not None
-            await other.append_event(current, said("other"))
-    found = await one.get_session(**place)
-    assert found is not None
-    assert ([event.content.parts[0].text for event in found.events], found.state) == (["one", "other"], {})
 
 
 def seen(session: Session | None) -> Any:

@@ -10,7 +10,7 @@ from agents import Agent, RunConfig, Runner, function_tool
 from agents.memory import SessionSettings, SQLiteSession
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
+from locus_mysql.errors import InvalidInput
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 from .conftest import MakeSession
@@ -20,21 +20,6 @@ pytestmark = pytest.mark.kept_tables("transcripts")
 
 def said(*texts: object) -> Any:
     return [{"role": "user", "content": text} for text in texts]
-
-
-async def test_one_run_at_a_time_and_a_superseded_one_stores_nothing(make_session: MakeSession) -> None:
-    one, other = make_session(), make_session()
-    async with one.turn():
-        await one.add_items(said("one"))
-        with pytest.raises(ThreadBusy):
-            async with other.turn(wait_s=0):
-                raise AssertionError
-        async with other.turn(take_over=True):
-            for write in (one.add_items(said("late")), one.pop_item(), one.clear_session()):
-                with pytest.raises(TurnLost):
-                    await write
-            await other.add_items(said("other"))
-    assert await one.get_items() == said("one", "other")
 
 
 async def test_an_agent_goes_on_with_the_session_of_another_process(make_session: MakeSession) -> None:

@@ -11,12 +11,6 @@ import pytest
 from locus_mysql.drivers.interface import Result, Traffic
 from locus_mysql.drivers.wire.awaited import CommandProtocol
 from locus_mysql.drivers.wire.literals import PING, Command, query
-from locus_mysql.drivers.wire.results import ErrorPacket, ProtocolSurprise
-
-from .answers import TEXT, Done, Refused, Rows, encoded
-
-ROWS = Rows([TEXT], [(b"a" * 1000,), (None,)])
-RESULT = Result([("a" * 1000,), (None,)])
 
 
 class Transport:
@@ -77,33 +71,6 @@ async def talk() -> Talk:
     return Talk()
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-async def test_an_answer_is_read_in_any_pieces(talk: Talk, size: int) -> None:
-    asked = await talk.call(query(b"SELECT"))
-    answer = encoded([ROWS, Done(2)])
-    for begin in range(0, len(answer), size):
-        assert not asked.done()
-        talk.transport.receive(answer[begin : begin + size])
-    assert await asked == [RESULT, Result((), 2, 0)]
-    assert talk.transport.written == query(b"SELECT").wire
-
-
-async def test_an_error_is_raised_and_the_next_command_answered(talk: Talk) -> None:
-    asked = await talk.call(query(b"SELECT"))
-    talk.transport.receive(encoded([Refused(1064, "no")]))
-    with pytest.raises(ErrorPacket):
-        await asked
-    asked = await talk.call(PING)
-    talk.transport.receive(encoded([Done()]))
-    assert await asked == [Result()]
-
-
-async def test_a_deadline_ends_the_waiting(talk: Talk) -> None:
-    asked = await talk.call(PING, within_s=0.01)
-    with pytest.raises(TimeoutError):
-        await asked
-
-
 @pytest.mark.parametrize(
     ("limits", "sent"),
     [({"read_s": 0.01}, True), ({"write_s": 0.01}, False)],
@@ -143,44 +110,6 @@ async def test_over_tls_a_large_command_has_both_limits_together_because_asyncio
     talk.protocol.connection_lost(None)
     with pytest.raises(ConnectionResetError if has_both else TimeoutError):
         await asked
-
-
-async def test_an_invalid_answer_raises_an_error(talk: Talk) -> None:
-    asked = await talk.call(PING)
-    talk.transport.receive(b"HTTP/1.1")
-    with pytest.raises(ProtocolSurprise):
-        await asked
-
-
-@pytest.mark.parametrize("how", ["eof", "lost", "lost with a reason"])
-async def test_a_connection_lost_while_waiting_or_idle_is_reported(talk: Talk, how: str) -> None:
-    asked = await talk.call(PING)
-    if how == "eof":
-        assert not talk.transport.protocol.eof_received()
-    else:
-        talk.transport.protocol.connection_lost(OSError("broken") if "reason" in how else None)
-    for waiting in (asked, await talk.call(PING)):
-        with pytest.raises(ConnectionResetError, match="broken" if "reason" in how else "closed the connection"):
-            await waiting
-
-
-async def test_data_without_a_command_ends_the_connection(talk: Talk) -> None:
-    talk.transport.receive(encoded([Refused(4031, "inactivity")], number=0))
-    assert talk.transport.aborted
-    with pytest.raises(ConnectionResetError, match="4031: inactivity"):
-        await (await talk.call(PING))
-    assert talk.transport.written == b""
-
-
-async def test_an_abandoned_answer_is_never_taken_for_the_next_one(talk: Talk) -> None:
-    asked = await talk.call(query(b"SELECT"))
-    asked.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asked
-    talk.transport.receive(encoded([ROWS]))
-    assert talk.transport.aborted
-    with pytest.raises(ConnectionResetError):
-        await (await talk.call(PING))
 
 
 async def test_a_failure_that_comes_with_a_cancellation_or_to_an_abandoned_call_is_not_logged(

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.dialect.statement import Statement
-from locus_mysql.drivers.interface import PacketTooLarge
 from locus_mysql.drivers.wire import literals
 from locus_mysql.drivers.wire.literals import LARGEST_PART, literal, packets, query
 from locus_mysql.errors import InvalidInput
@@ -56,24 +55,6 @@ def test_too_few_or_too_many_parameters_are_refused() -> None:
 def test_a_percent_sign_in_a_value_is_no_placeholder_for_another() -> None:
     (packet,) = packets([Statement("SELECT %s, %s", ("%s", "a"))], pipeline=True, limit_bytes=1024)
     assert packet == b"SELECT '%s', 'a'"
-
-
-def test_statements_share_a_packet_only_with_pipeline() -> None:
-    statements = [Statement("DO 1"), Statement("DO 2")]
-    assert packets(statements, pipeline=True, limit_bytes=1024) == [b"DO 1;DO 2"]
-    assert packets(statements, pipeline=False, limit_bytes=1024) == [b"DO 1", b"DO 2"]
-
-
-def test_no_statements_are_no_packet() -> None:
-    assert packets([], pipeline=True, limit_bytes=1024) == []
-
-
-def test_statements_too_large_together_go_alone_and_one_too_large_alone_not_at_all() -> None:
-    statements = [Statement("SELECT %s", (b"x" * 600,))] * 2
-    assert len(packets(statements, pipeline=True, limit_bytes=1024)) == 2
-    with pytest.raises(PacketTooLarge) as caught:
-        packets(statements, pipeline=True, limit_bytes=600)
-    assert caught.value.limit_bytes == 600
 
 
 def test_a_long_statement_is_not_remembered() -> None:

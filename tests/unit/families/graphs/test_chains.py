@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from locus_mysql.families.graphs.decoding import Parts
 from locus_mysql.families.graphs.payload import part_identity, seal, stored_thread
-from locus_mysql.families.graphs.values import INLINE_BYTES, Body, EncodedValue, Inline, Stored, Value, line, store
+from locus_mysql.families.graphs.values import Body, EncodedValue, Stored, Value, store
 from locus_mysql.runtime.sealing import Sealing
 
 
@@ -93,23 +92,6 @@ def test_a_list_that_grows_takes_few_parts_to_read_and_little_space() -> None:
     assert shelf.stored_bytes < 7 * whole_bytes
 
 
-def test_the_same_value_again_takes_no_part() -> None:
-    shelf = Shelf()
-    value = as_json(["x" * 1_000])
-    first = shelf.put(value)
-    assert shelf.put(value) == first
-    assert shelf.put(value, body_at_hand=False) == first
-    assert len(shelf.parts.sealed) == 1
-
-
-def test_a_value_of_another_type_is_never_continued() -> None:
-    shelf = Shelf()
-    shelf.put(EncodedValue("msgpack+aes", b"x" * 1_000))
-    value = shelf.put(EncodedValue("bytes", b"x" * 1_001))
-    assert isinstance(value, Stored)
-    assert len(value.chain) == 1
-
-
 def test_a_last_item_that_changes_each_time_does_not_make_the_others_be_stored_again() -> None:
     shelf = Shelf()
     shelf.put(as_json(["x" * 100_000, "first"]))
@@ -117,15 +99,3 @@ def test_a_last_item_that_changes_each_time_does_not_make_the_others_be_stored_a
         shelf.put(as_json(["x" * 100_000, *(["y" * 500] * turn), f"last {turn}"]))
     shelf.assert_sound()
     assert shelf.stored_bytes < 500_000
-
-
-def test_small_values_stand_in_the_row() -> None:
-    assert isinstance(Shelf().put(EncodedValue("bytes", b"x" * INLINE_BYTES)), Inline)
-    assert isinstance(Shelf().put(EncodedValue("bytes", b"x" * (INLINE_BYTES + 1))), Stored)
-
-
-def test_a_run_position_clears_one_bit_after_the_other() -> None:
-    assert line(0) == [0]
-    assert line(11) == [0, 8, 10, 11]
-    for position in range(1, 2_000):
-        assert all(before == after & (after - 1) for before, after in pairwise(line(position)))

@@ -38,23 +38,6 @@ def test_json_that_grew_begins_with_the_one_before(small: object, large: object)
     assert after.body.startswith(before.body)
 
 
-@given(st.sampled_from(["msgpack", "json", "msgpack+aes", "null", "bytes", "other"]), st.binary(max_size=50))
-def test_the_pieces_of_any_bytes_join_to_the_value(kind: str, data: bytes) -> None:
-    assert b"".join(divide(EncodedValue(kind, data))) == data
-
-
-def test_encrypted_bytes_are_taken_as_they_are() -> None:
-    assert divide(EncodedValue("msgpack+aes", b"\x91\x01")).front == b""
-
-
-@given(st.binary(max_size=200), st.binary(max_size=200), st.binary(max_size=20))
-def test_a_digest_is_the_same_however_the_body_came_about(first: bytes, added: bytes, other: bytes) -> None:
-    before = Body(first)
-    assert before.digest == hashlib.sha256(first).digest()[:16]
-    for data in (first + added, other + added, other):
-        assert Body(data, before).digest == Body(data).digest == hashlib.sha256(data).digest()[:16]
-
-
 PIECES = st.lists(st.binary(max_size=40), max_size=6)
 
 
@@ -74,10 +57,3 @@ def test_bodies_of_pieces_are_compared_cut_and_hashed_as_their_bytes_are(
         for start in range(0, len(whole) + 1, 3):
             for end in (*range(start, len(whole) + 1, 7), len(whole)):
                 assert body.cut(start, end) == whole[start:end]
-
-
-def test_a_body_begins_with_a_text_of_the_same_digest() -> None:
-    digest = Body(b"abc").digest
-    assert Body(b"abcdef").begins_with(3, digest)
-    assert not Body(b"abxdef").begins_with(3, digest)
-    assert not Body(b"ab").begins_with(3, digest)

@@ -16,14 +16,12 @@ import ormsgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.types import Interrupt, Send
+from langgraph.types import Send
 from pydantic import BaseModel, SecretStr
 
 from locus_mysql.families.graphs.inspection.graph_state import to_json
 from locus_mysql.families.graphs.values import EncodedValue
-from locus_mysql.families.inspection.conversation import messages_of
 from locus_mysql.families.inspection.msgpack import DEPTH_LIMIT, TYPE, Unreadable, metadata_of, read_msgpack
 
 SERDE = JsonPlusSerializer()
@@ -88,29 +86,6 @@ def test_objects_are_shown_as_their_content(value: Any, shown: Any) -> None:
     json.dumps(decoded(value), allow_nan=False)
 
 
-def test_messages_are_recognised_though_none_is_made() -> None:
-    state = decoded(
-        {
-            "messages": [
-                HumanMessage("Where is it?", id="1"),
-                AIMessage("Let me look.", tool_calls=[{"name": "look", "args": {"order": 17}, "id": "c1"}]),
-                ToolMessage("lost", tool_call_id="c1", name="look"),
-            ]
-        }
-    )
-    user, assistant, tool = messages_of(state)
-    assert (user.role, user.text) == ("user", "Where is it?")
-    (call,) = assistant.tool_calls
-    assert (call.name, call.arguments, call.result) == ("look", {"order": 17}, "lost")
-    assert tool.role == "tool"
-
-
-def test_an_interrupt_shows_its_question() -> None:
-    (shown,) = decoded([Interrupt("Your name?", id="i")])
-    assert shown[TYPE] == "langgraph.types.Interrupt"
-    assert shown["value"] == "Your name?"
-
-
 @pytest.mark.parametrize("code", range(8))
 def test_nothing_that_bytes_name_is_imported_or_called(code: int, tmp_path: pathlib.Path) -> None:
     trace = tmp_path / "called"
@@ -139,14 +114,6 @@ def test_bytes_of_any_kind_are_read_or_refused(data: bytes) -> None:
             to_json(EncodedValue("msgpack", data))
             == f"<damaged msgpack, {len(data):,} byte{'' if len(data) == 1 else 's'}>"
         )
-
-
-@given(JSON, st.data())
-def test_flipped_and_lost_bytes_are_read_or_refused(value: Any, data: Any) -> None:
-    stored = bytearray(SERDE.dumps_typed({"messages": [HumanMessage("hi")], "value": value})[1])
-    stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
-    del stored[data.draw(st.integers(1, len(stored))) :]
-    to_json(EncodedValue("msgpack", bytes(stored)))
 
 
 @pytest.mark.parametrize(

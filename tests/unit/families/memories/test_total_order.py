@@ -41,23 +41,6 @@ def searched_over_all(query: QueryVector, raw: list[bytes], wanted: int) -> list
     return sorted(enumerate(query.scores(raw)), key=lambda one: (-one[1], one[0]))[:wanted]
 
 
-@pytest.mark.usefixtures("arithmetic")
-@pytest.mark.parametrize("wanted", [1, 100, 1_500])
-def test_each_of_equal_embeddings_is_found_once(wanted: int) -> None:
-    found = filled(raw_of([[1.0, 2.0, 3.0]] * 1_500)).best(QueryVector(floats_of([1, 2, 3], 3), "cosine"), wanted)
-    assert found == [(number, 1.0) for number in range(wanted)]
-
-
-@pytest.mark.usefixtures("arithmetic")
-def test_each_of_four_tight_clusters_is_found_by_its_own_embedding() -> None:
-    random = numpy.random.default_rng(3)
-    centres = random.standard_normal((4, 8))
-    stored = [(centres[number % 4] + 1e-4 * random.standard_normal(8)).tolist() for number in range(600)]
-    kept = filled(raw_of(stored))
-    for number, values in list(enumerate(stored))[:: 1 if FULL else 7]:  # in every cluster
-        assert kept.best(QueryVector(floats_of(values, 8), "cosine"), 1) == [(number, 1.0)]
-
-
 def test_of_many_searches_among_near_duplicates_none_is_wrong() -> None:
     random = numpy.random.default_rng(5)
     centres = random.standard_normal((40, 384))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy
 import pytest
 from hypothesis import strategies as st
 
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.memories.vectors import coding, matrix
-from locus_mysql.families.memories.vectors.coding import QueryVector, decode_vector, encode_vector, floats_of, signs_of
+from locus_mysql.families.memories.vectors.coding import QueryVector, encode_vector, floats_of, signs_of
 from locus_mysql.families.memories.vectors.matrix import Matrix
 
 floats = st.floats(-(2.0**66), 2.0**66, width=32, allow_subnormal=False)
@@ -23,12 +21,6 @@ def arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         for module in (coding, matrix):
             monkeypatch.setattr(module, "np", None)
     return bool(request.param)
-
-
-def test_an_embedding_is_stored_as_the_vector_type_stores_it() -> None:
-    coded = encode_vector([1, -2.5, 0.1], 3)
-    assert coded.embedding == struct.pack("<3f", 1, -2.5, 0.1)
-    assert list(decode_vector(coded.embedding)) == list(struct.unpack("<3f", coded.embedding))
 
 
 def test_numbers_in_an_array_are_taken_as_those_in_a_list() -> None:
@@ -58,17 +50,3 @@ def test_embeddings_of_zeros_have_no_cosine_and_count_as_the_caller_decides() ->
     query = QueryVector(floats_of([2, 0], 2), "cosine")
     assert kept.best(query, 9) == [("same", 1.0), ("other", -1.0)]
     assert kept.best(query, 2, undefined=0.0) == [("same", 1.0), ("zero", 0.0)]
-
-
-@pytest.mark.usefixtures("arithmetic")
-def test_an_embedding_of_another_width_removes_that_of_its_key() -> None:
-    kept: Matrix[str] = Matrix(2)
-    kept.fill([("a", encode_vector([1, 2], 2).embedding), ("b", encode_vector([1, 2], 2).embedding)])
-    kept.fill([("a", encode_vector([1, 2, 3], 3).embedding)])
-    assert list(kept) == ["b"]
-
-
-@pytest.mark.parametrize("dims", [0, 16_384])
-def test_widths_have_bounds(dims: int) -> None:
-    with pytest.raises(InvalidInput, match="it may have 1 to 16383"):
-        floats_of([1.0] * dims, None)

@@ -18,7 +18,6 @@ from locus_mysql.families.checkpoints.coding.delta import Lineage, encode_delta,
 from locus_mysql.integrations.locus import agent_states
 from locus_mysql.integrations.locus.agent_states import AgentDictOperations, canonical
 from locus_mysql.integrations.locus.operations import LocusOperations
-from locus_mysql.runtime.exact_json import canonical_text
 
 CONFIG = MySQLConfig(database="app")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -93,19 +92,3 @@ def test_a_number_beyond_every_float_is_refused_and_the_word_is_not() -> None:
     with pytest.raises(InvalidInput):
         operations.prepared({"deep": [{"n": float("inf")}]}, "c")
     assert operations.prepared({"messages": [{"content": "To Infinity"}], "n": "Infinity"}, "c")
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        ({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1}, True),
-        ({"a": 1}, {"a": 1.0}, False),
-        ({"a": 1}, {"a": True}, False),
-        ({"a": 0.0}, {"a": -0.0}, False),
-        ({"a": [1, 2]}, {"a": [2, 1]}, False),
-        ({"a": None}, {}, False),
-        ({"1": 0}, {"01": 0}, False),
-    ],
-)
-def test_values_are_the_same_as_json_is(one: object, other: object, equal: bool) -> None:
-    assert (canonical_text(one) == canonical_text(other)) is equal

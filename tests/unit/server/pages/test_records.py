@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.families.inspection.item_records import NamespaceRow
-from locus_mysql.server.pages.records import NamespaceNode, namespace_tree, task_of, text_of, text_of_preview
-
-AT = datetime(2026, 1, 1, tzinfo=UTC)
+from locus_mysql.server.pages.records import NamespaceNode, task_of, text_of, text_of_preview
 
 
 @pytest.mark.parametrize(
@@ -43,23 +39,6 @@ def test_a_text_that_is_cut_off_shows_its_beginning(text: str, end: int) -> None
 
 def tree(node: NamespaceNode) -> Any:
     return {(one.label, one.row.items if one.row else None): tree(one) for one in node.below}
-
-
-def test_namespaces_are_nested_by_their_labels() -> None:
-    paths = [("a",), ("a", "b", "c"), ("a", "d"), ("e", "f")]
-    rows = [NamespaceRow(path, at, 1, AT) for at, path in enumerate(paths)]
-    assert tree(namespace_tree(rows, ())) == {
-        ("a", 0): {("b", None): {("c", 1): {}}, ("d", 2): {}},
-        ("e", None): {("f", 3): {}},
-    }
-    assert tree(namespace_tree(rows[1:3], ("a",))) == {("b", None): {("c", 1): {}}, ("d", 2): {}}
-
-
-def test_a_task_is_read_from_its_state() -> None:
-    state = {"task_id": "t", "status": "failed", "progress": 0.5, "current_step": 1, "total_steps": 2, "error": "no"}
-    task = task_of(state)
-    assert task is not None
-    assert (task.look, task.percent, task.steps, task.error) == ("failed", 50, "step 1 of 2", "no")
 
 
 @pytest.mark.parametrize(

@@ -24,17 +24,6 @@ def toys() -> Iterator[None]:
     unregister_family("toys")
 
 
-def test_the_navigation_lists_pages_of_families() -> None:
-    assert [entry.title for entry in navigation()] == [
-        "Threads",
-        "Search",
-        "Metadata",
-        "Memories",
-        "Sessions",
-        "Statistics",
-    ]
-
-
 @pytest.mark.usefixtures("toys")
 def test_a_family_that_is_registered_with_a_page_is_listed() -> None:
     assert ("toys", "/inspect/toys", "Toys") in navigation()

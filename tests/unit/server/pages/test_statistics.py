@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
@@ -15,12 +14,6 @@ AT = datetime(2026, 11, 22, tzinfo=UTC)
 
 def turn(confidence: float | None, tokens: int | None = None) -> Turn:
     return Turn("c", AT, confidence, tokens, None)
-
-
-def test_only_values_known_for_two_turns_are_drawn() -> None:
-    assert lines_of([turn(0.5, 10), turn(None, 20), turn(None, None)])[0].title == "Tokens"
-    assert lines_of([turn(0.5)]) == []
-    assert lines_of([]) == []
 
 
 def test_a_line_stays_within_its_chart_and_has_a_summary() -> None:
@@ -53,19 +46,8 @@ def test_bars_stand_at_their_days_on_an_axis_of_thirty_days() -> None:
     assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH and bar.y + bar.height == BARS_HEIGHT for bar in chart.bars)
 
 
-def test_a_chart_without_values_says_so() -> None:
-    chart = bar_chart("Saves", {}, date(2026, 11, 30), str)
-    assert (chart.bars, chart.summary) == ([], "Saves, 2026-11-01 to 2026-11-30: none.")
-
-
 @pytest.mark.parametrize(
     ("value", "end"), [(0, 1), (1, 1), (3, 4), (7, 8), (10, 10), (11, 20), (99, 100), (4_001, 6_000)]
 )
 def test_an_axis_ends_at_a_round_number(value: int, end: int) -> None:
     assert nice_end(value) == end
-
-
-def test_the_times_of_nodes_are_drawn_from_zero() -> None:
-    (line,) = lines_of([replace(turn(None), seconds=value) for value in (2.0, 4.0)])
-    assert (line.title, line.last, line.points[0].label) == ("Seconds", "4.0", "2.0")
-    assert line.points[0].y == HEIGHT / 2

@@ -49,11 +49,6 @@ def test_every_invisible_character_is_marked() -> None:
             assert ("hidden-character" in texts.shown(one)) != left_alone, hex(code)
 
 
-def test_joiners_of_scripts_and_emoji_are_left_unchanged() -> None:
-    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
-    assert texts.shown(family) == family
-
-
 def test_words_are_marked_in_any_case_and_markup_stays_text() -> None:
     assert texts.marked("The TENT <b>", "tent") == "The <mark>TENT</mark> &lt;b&gt;"
     assert texts.marked("a.b", ".") == "a.b"
@@ -125,16 +120,6 @@ ANY_JSON = st.recursive(
 
 def all_of(branch: Branch) -> list[Branch]:
     return [branch, *(one for below in branch.below for one in all_of(below))]
-
-
-def test_the_first_level_is_unfolded() -> None:
-    root = tree({"a": {"b": 1}, "c": [True, None]})
-
-    assert [(one.name, one.kind, one.count, one.open) for one in root.below] == [
-        ("a", "object", 1, False),
-        ("c", "array", 2, False),
-    ]
-    assert root.open
 
 
 def test_search_matches_are_unfolded_and_counted() -> None:

@@ -15,17 +15,6 @@ def row(checkpoint_id: str, parent_id: str | None = None, namespace: str = "") -
     return CheckpointRow(namespace, checkpoint_id, parent_id, datetime(2026, 1, 1, tzinfo=UTC), 1)
 
 
-def test_a_line_of_checkpoints_is_one_lane() -> None:
-    drawn = timeline([row("c", "b"), row("b", "a"), row("a")])
-
-    assert [(node.lane, node.above, node.below) for node in drawn.nodes] == [
-        (0, False, True),
-        (0, True, True),
-        (0, True, False),
-    ]
-    assert (drawn.lanes, drawn.branches) == (1, 1)
-
-
 def test_a_branch_has_a_lane_of_its_own_until_it_joins() -> None:
     drawn = timeline([row("d", "b"), row("c", "b"), row("b", "a"), row("a")])
 
@@ -33,18 +22,6 @@ def test_a_branch_has_a_lane_of_its_own_until_it_joins() -> None:
     assert [list(node.passing) for node in drawn.nodes] == [[], [0], [], []]
     assert [list(node.joining) for node in drawn.nodes] == [[], [], [1], []]
     assert (drawn.lanes, drawn.branches) == (2, 2)
-
-
-def test_a_lane_that_ended_is_used_again() -> None:
-    drawn = timeline([row("c"), row("b"), row("a")])
-
-    assert [node.lane for node in drawn.nodes] == [0, 0, 0]
-    assert drawn.branches == 3
-
-
-def test_a_parent_on_another_page_is_indicated() -> None:
-    (node,) = timeline([row("b", "a")]).nodes
-    assert node.below
 
 
 def test_namespaces_do_not_mix() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding import payload
 from locus_mysql.families.checkpoints.coding.payload import (
-    MAX_COPIES,
     Copy,
     copied,
     find_copies,
@@ -54,15 +53,6 @@ def test_any_edit_of_a_list_is_restored_exactly(older: list[Any], data: st.DataO
         assert all(min(copy) >= 0 for copy in found)
 
 
-@given(st.binary(max_size=60), st.binary(max_size=60))
-@settings(max_examples=300)
-def test_any_bytes_are_restored_exactly(older: bytes, text: bytes) -> None:
-    with patch.multiple(payload, SMALLEST_COPIED_FROM_BYTES=0, SMALLEST_COPY_BYTES=1):
-        found = find_copies(b"{" + older, b"{" + text)
-    if found:
-        assert restored(b"{" + older, b"{" + text, found) == b"{" + text
-
-
 BEGUN = [message(number) for number in range(40)]
 
 
@@ -99,22 +89,3 @@ def test_items_repeated_beyond_the_older_text_are_stored_again() -> None:
     assert find_copies(older, text) == []
     with pytest.raises(DamagedFrame, match="another length"):
         copied(memoryview(older), [Copy(0, len(older), 0), Copy(0, 1, 0)], memoryview(b""))
-
-
-def test_copies_beyond_the_older_text_are_refused() -> None:
-    with pytest.raises(DamagedFrame, match="another length"):
-        copied(memoryview(b"12345"), [Copy(3, 3, 0)], memoryview(b""))
-
-
-def test_the_longest_copies_are_kept() -> None:
-    older = text_of([message(number, 100 + number % 7 * 100) for number in range(2 * MAX_COPIES + 20)])
-    text = text_of(
-        [
-            message(-1 - number, 9) if number % 2 else message(number, 100 + number % 7 * 100)
-            for number in range(2 * MAX_COPIES + 20)
-        ]
-    )
-    found = find_copies(older, text)
-    assert restored(older, text, found) == text
-    assert len(found) <= MAX_COPIES + 1
-    assert min(copy.copied for copy in found[1:]) >= 100

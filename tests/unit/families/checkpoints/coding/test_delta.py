@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding.codec import encode, hash_logs
 from locus_mysql.families.checkpoints.coding.delta import (
-    COPYING_ROWS,
     REWRITING_ROWS,
     Held,
     Lineage,
     NotHeld,
-    extend,
-    lasting,
     rows_needed,
 )
 
 from .....thoroughness import FULL
-from ..states import STATES, delta_of, same, stored_bytes
+from ..states import same, stored_bytes
 from .stored_rows import State, Table, message
 
 LISTS = st.sampled_from(["messages", "steps", "warnings"])
@@ -111,23 +108,6 @@ def test_every_state_of_any_sequence_is_restored_exactly(
         assert tuple(rows_needed(read)) == tuple(rows_needed(lineages[other]))
 
 
-@given(st.lists(STATES, min_size=1, max_size=6))
-@settings(max_examples=400 if FULL else 50)
-def test_unrelated_states_are_restored_exactly(states: list[State]) -> None:
-    table = Table()
-    lineage: Lineage = ()
-    stored = []
-    for state in states:
-        try:
-            encode(state)
-        except ValueError:
-            continue
-        _, lineage = table.save(state, lineage)
-        stored.append(state)
-    for seq, state in enumerate(stored, start=1):
-        assert same(table.load(seq)[0], state)
-
-
 def grown(turns: int) -> tuple[Table, list[Lineage], int]:
     """Save a conversation of 540 bytes a turn; also return the size of whole states."""
     table, lineages, whole = Table(), [], 0
@@ -163,51 +143,6 @@ def test_a_restarted_log_does_not_store_the_others_again() -> None:
             assert len(stored_bytes(delta)) < 6_000
 
 
-def test_unchanged_values_are_the_same_objects_along_a_lineage() -> None:
-    begun = [message(number) for number in range(20)]
-    lineage = extend((), delta_of({"messages": begun, "steps": begun}), 1, b"1" * 16)
-    delta = delta_of({"messages": [*begun, message(20)], "steps": begun}, lineage)
-    assert delta.base is lineage[0]
-    assert delta.marks["steps"] is lineage[0].marks["steps"]
-    assert delta.marks["messages"] != lineage[0].marks["messages"]
-
-
-def test_an_equal_state_takes_no_space_and_a_dissimilar_one_is_stored_whole() -> None:
-    table, begun = Table(), [message(number) for number in range(20)]
-    _, lineage = table.save({"messages": begun, "steps": begun}, ())
-    same_again, _ = table.save({"messages": begun, "steps": begun}, lineage, compression="none")
-    assert same_again.base is not None
-    assert b'"l":[]' in stored_bytes(same_again)
-    half, _ = table.save({"messages": begun, "steps": [message(-number) for number in range(30)]}, lineage)
-    assert half.base is None
-    assert half.parent is lineage[0]
-    assert (half.position, half.news) == (0, {"messages": 20})
-    assert b'"t":0' in stored_bytes(delta_of({"a": 1}))
-
-
-def test_new_text_is_relative_to_the_parent_even_if_the_base_is_another_state() -> None:
-    table, lineage = Table(), ()
-    for count in (20, 21, 22):
-        parent = lineage[:1]
-        messages = [message(number) for number in range(count)]
-        delta, lineage = table.save({"messages": messages, **({"none": []} if count < 22 else {})}, lineage)
-    assert delta.base is not None
-    assert delta.base.seq == 1
-    assert (delta.parent,) == parent
-    assert delta.news == {"messages": 21}
-    assert delta.discontinued == set()  # an empty log is not missed
-
-
-def test_continuation_is_decided_for_each_log() -> None:
-    table, lineage = Table(), ()
-    _, lineage = table.save({"a": [1, 2], "b": ["x"], "c": ["y"], "d": [], "e": ["gone"]}, lineage)
-    delta, _ = table.save({"a": [1, 2, 3], "b": ["z"], "c": ["y"], "d": ["new"]}, lineage)
-    assert delta.news == {"a": 2, "c": 1, "d": 0}
-    assert delta.discontinued == {"b", "e"}
-    assert delta.parent is not None
-    assert delta.parent.seq == 1
-
-
 class TestCopies:
     """States that do not continue their parent, but have most of its items."""
 
@@ -228,48 +163,6 @@ class TestCopies:
             assert len(table.chain(seq)) <= REWRITING_ROWS
         assert table.stored_bytes < sum(encode(state).size_bytes for state in states) / 4
 
-    def test_states_after_a_copied_one_continue_it(self) -> None:
-        table, states, lineages = self.windows(2)
-        state, lineage = states[-1], lineages[-1]
-        for turn in range(3, 20):
-            state["messages"].append(message(100 + turn))
-            delta, lineage = table.save(state, lineage)
-            assert delta.base is not None
-            assert same(table.load(turn)[0], state)
-            assert len(table.chain(turn)) <= 2 + math.log2(turn)
-        state["messages"][5] = message(-5)
-        delta, _ = table.save(state, lineage, compression="none")
-        assert delta.base is not None
-        assert len(table.chain(20)) <= COPYING_ROWS
-        assert len(stored_bytes(delta)) < encode(state).size_bytes / 2
-
-    def test_other_lists_continue_beside_a_copied_one(self) -> None:
-        table, lineage = Table(), ()
-        begun = [message(number) for number in range(30)]
-        _, lineage = table.save({"messages": begun, "steps": begun[:3], "none": []}, lineage)
-        state = {"messages": begun[1:], "steps": [*begun[:3], message(99)], "none": []}
-        delta, _ = table.save(state, lineage, compression="none")
-        assert delta.base is not None
-        assert (delta.news, delta.discontinued) == ({"steps": 3, "none": 0}, {"messages"})
-        assert len(stored_bytes(delta)) < 1_000
-        assert table.load(2)[0] == state
-
-    def test_a_state_that_only_outgrew_its_base_is_stored_whole(self) -> None:
-        table, lineage = Table(), ()
-        for count in (5, 11, 23, 47):
-            delta, lineage = table.save({"messages": [message(number) for number in range(count)]}, lineage)
-            assert delta.base is None
-
-    def test_a_provisional_state_copies_nothing(self) -> None:
-        table, states, lineages = self.windows(1)
-        delta, _ = table.save({"messages": states[0]["messages"][1:]}, lineages[0], provisional=True)
-        assert delta.base is not None
-        assert delta.payload.kind in {b"\x01", b"\x02"}
-
-    def test_versions_before_copies_refuse_their_rows_by_an_unknown_format(self) -> None:
-        table, _, _ = self.windows(3)
-        assert [row.payload[:1] for row in table.rows.values()] == [b"\x01", b"\x03", b"\x03"]
-
 
 class TestProvisional:
     def turns(self, turns: int, iterations: int) -> tuple[Table, list[int], Lineage]:
@@ -289,35 +182,3 @@ class TestProvisional:
         table, finals, _ = self.turns(64, 3)
         for turn, seq in enumerate(finals, start=1):
             assert len(table.chain(seq)) <= math.log2(turn) + 1
-
-    def test_provisional_states_build_on_each_other_and_on_the_newest_lasting_one(self) -> None:
-        table, finals, lineage = self.turns(10, 0)
-        state, _ = table.load(finals[-1])
-        sizes = []
-        for number in range(20):
-            state["messages"].append(message(1_000 + number))
-            delta, lineage = table.save(state, lineage, provisional=True)
-            sizes.append(len(stored_bytes(delta)))
-            assert same(table.load(len(table.rows))[0], state)
-        assert max(sizes) < 8 * 600
-        assert lasting(lineage)[0].seq == finals[-1]
-
-    def test_each_has_the_one_before_as_its_parent_and_skips_to_its_base(self) -> None:
-        table, (*_, last), lineage = self.turns(5, 0)
-        state, _ = table.load(last)
-        built = []
-        for number in range(6):
-            state["messages"].append(message(1_000 + number))
-            delta, lineage = table.save(state, lineage, provisional=True)
-            assert delta.parent is not None
-            assert delta.base is not None
-            built.append((delta.position, delta.parent.seq - last, delta.base.seq - last))
-        assert built == [(1, 0, 0), (2, 1, 0), (3, 2, 2), (4, 3, 0), (5, 4, 4), (6, 5, 4)]
-
-    def test_a_small_provisional_state_also_builds_on_the_lasting_one(self) -> None:
-        table = Table()
-        _, lineage = table.save({"a": 1}, ())
-        delta, lineage = table.save({"a": 2}, lineage, provisional=True)
-        assert delta.base is not None
-        assert [ancestor.seq for ancestor in lineage] == [2, 1]
-        assert table.load(2)[0] == {"a": 2}

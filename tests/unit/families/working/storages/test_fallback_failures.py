@@ -120,17 +120,6 @@ def test_one_outage_logs_one_warning_and_one_recovery(client: FallbackClient, ca
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def test_the_fallback_of_the_next_outage_holds_nothing_old(client: FallbackClient) -> None:
-    client.do(calls.Write((variable("a", 1),)))
-    client.goes()
-    client.do(calls.Write((variable("a", 2), variable("b", 2))))
-    client.comes()
-    client.do(calls.Write((variable("a", 3),)))
-    client.do(calls.Remove(("b",)))
-    client.goes()
-    assert values(client.do(calls.ReadAll())) == {"a": b"3"}
-
-
 def test_fallbacks_can_have_fallbacks(client: FallbackClient) -> None:
     second = Frail()
     last = client.make(second)

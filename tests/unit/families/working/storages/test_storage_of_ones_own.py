@@ -18,8 +18,6 @@ from locus_mysql.families.working.session import carry_out
 from locus_mysql.working import Storage, SyncWorkingMemory
 from tests.storage_contract import CHECKS, Check
 
-from .....thoroughness import FULL
-
 pytestmark = pytest.mark.slow
 
 
@@ -100,11 +98,6 @@ def storage(tmp_path: Path) -> Storage:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_the_storage_keeps_the_contract(check: Check, storage: Storage) -> None:
     check.run_blocking(storage)
-
-
-@pytest.mark.parametrize("check", CHECKS if FULL else CHECKS[:3], ids=lambda check: check.name)
-async def test_the_storage_keeps_the_contract_when_awaited(check: Check, storage: Storage) -> None:
-    await check.run(storage)
 
 
 def test_a_session_outlives_its_process(storage: Storage, tmp_path: Path) -> None:
