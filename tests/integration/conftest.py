@@ -144,6 +144,28 @@ def config(make_config: MakeConfig) -> MySQLConfig:
 
 
 @pytest.fixture
+def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
+    """Yield a connection with the test's schema selected."""
+    connection = connect(MySQLConfig(dsn=server_dsn), database)
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def sql(raw: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
+    """Return ``sql(text, *params)``, which returns the rows of one statement in the test's schema."""
+
+    def run_one(text: str, *params: Any) -> tuple[Any, ...]:
+        with raw.cursor() as cursor:
+            cursor.execute(text, params or None)
+            return cursor.fetchall()
+
+    return run_one
+
+
+@pytest.fixture
 def toy_family() -> Iterator[None]:
     """Register the family that exists only in the tests."""
     register_family(ToyFamily())

@@ -22,7 +22,6 @@ from locus_mysql.integrations.strands import StrandsMemoryStore
 from locus_mysql.memory import HashingEmbedder
 
 from ..conftest import MakeConfig
-from ..families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 RunSql = Callable[..., tuple[Any, ...]]
 
@@ -101,7 +100,7 @@ def stored(run: RunSql, tenant: str) -> list[Any]:
 @pytest.mark.parametrize("name", STORES)
 def test_items_are_embedded_as_the_store_would_have_done(
     make_config: MakeConfig,
-    sql: RunSql,  # noqa: F811 - the fixture
+    sql: RunSql,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     name: str,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import pytest
 
-from locus_mysql import MySQLConfig
-
-from ..conftest import EVERY_ASYNC, EVERY_SYNC, MakeConfig
+from ..conftest import EVERY_ASYNC, EVERY_SYNC, Opening
 
 Opened: TypeAlias = Callable[..., Any]
 
@@ -28,21 +26,10 @@ def sync_driver(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def opened(make_config: MakeConfig) -> AsyncIterator[Opened]:
-    """Yield ``opened(kind, *names, **options)``: another store, like that of another process.
+def opened(opening: Opening) -> Opened:
+    """Return ``opened(kind, *names, driver=…, **options)``: another store, like that of another process."""
 
-    Options that are none of the configuration are the store's own.
-    round trips.
-    """
-    stores: list[Any] = []
+    def open_one(kind: Callable[..., Any], *names: Any, driver: str = "mysql-connector", **options: Any) -> Any:
+        return opening(f"{driver}-async", (partial(kind, *names), None), **options).store
 
-    def open_one(kind: Callable[..., Any], *names: Any, **options: Any) -> Any:
-        own = {name: options.pop(name) for name in [*options] if name not in MySQLConfig.model_fields}
-        stores.append(kind(*names, make_config(**options), **own))
-        return stores[-1]
-
-    yield open_one
-    for store in stores:
-        closing = store.close()
-        if inspect.isawaitable(closing):
-            await closing
+    return open_one

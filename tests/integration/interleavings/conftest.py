@@ -8,10 +8,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from locus_mysql import MySQLConfig
-
 from ..conftest import ONE_OF_EACH, MakeConfig
-from ..connecting import connect
 from ..soundness import assert_all_sound
 from .stage import Stage
 
@@ -21,14 +18,6 @@ def stage(request: pytest.FixtureRequest, make_config: MakeConfig, run_sql: Call
     """Yield a stage, and close it after the test."""
     with Stage(make_config, run_sql, request.param) as running:
         yield running
-
-
-@pytest.fixture
-def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
-    """Yield a connection with the test's schema selected."""
-    connection = connect(MySQLConfig(dsn=server_dsn), database)
-    yield connection
-    connection.close()
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,6 @@ from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.records.moving import Moving
-from locus_mysql.records.owner_writer import OwnerWriter
 
 from ..commands import dsn_of
 from ..conftest import MakeConfig
@@ -115,24 +116,36 @@ def test_errors_are_reported_in_a_sentence_without_passwords(
     assert "LOCUS_MYSQL_COPY_FROM" in capsys.readouterr().err
 
 
+#: Runs a command, and asks its process to stop after the third transaction.
+STOPPED = """
+import os, signal, sys
+from locus_mysql.records.moving import Moving
+from locus_mysql.records.owner_writer import OwnerWriter
+from locus_mysql.cli.main import main
+write = OwnerWriter._once
+calls = []
+
+def counted(self, *steps, **options):
+    done = yield from write(self, *steps, **options)
+    calls.append(1)
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return done
+
+OwnerWriter._once = counted
+Moving.max_rows = 4
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
 @pytest.mark.kept_tables("agents")
-def test_a_stopped_copy_says_how_to_go_on_and_is_completed_by_the_next(
-    folder: Path, config: MySQLConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write, calls = OwnerWriter._once, list[int]()
-
-    def stopped(self: Any, *steps: Any, **options: Any) -> Any:
-        calls.append(1)
-        done = yield from write(self, *steps, **options)
-        if len(calls) == 3:
-            signal.raise_signal(signal.SIGTERM)  # a shell ignores SIGINT for its background jobs
-        return done
-
-    monkeypatch.setattr(Moving, "max_rows", 4)
-    monkeypatch.setattr(OwnerWriter, "_once", stopped)
+def test_a_stopped_copy_says_how_to_go_on_and_is_completed_by_the_next(folder: Path, config: MySQLConfig) -> None:
     command = ["copy", "--from", f"file:{folder}", "--to", "mysql"]
-    assert main(command) == 128 + signal.SIGTERM
-    assert "Run the copy again: it continues where it stopped." in capsys.readouterr().err
+    stopped = subprocess.run([sys.executable, "-c", STOPPED, *command], capture_output=True, text=True)
+    assert stopped.returncode == 128 + signal.SIGTERM
+    assert "Run the copy again: it continues where it stopped." in stopped.stderr
+    assert "Traceback" not in stopped.stderr
     assert main(command) == 0
     same_as(folder, config)
 

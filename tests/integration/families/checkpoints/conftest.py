@@ -12,13 +12,11 @@ import pytest
 from locus_mysql import (
     CheckpointStore,
     MySQLBackend,
-    MySQLConfig,
     SyncCheckpointStore,
     SyncMySQLBackend,
 )
 
 from ...conftest import Opening
-from ...connecting import connect
 from ...soundness import assert_all_sound
 
 Make: TypeAlias = Callable[..., Any]
@@ -45,28 +43,6 @@ def store(make_store: Make) -> Any:
 @pytest.fixture
 def backend(make_backend: Make) -> Any:
     return make_backend()
-
-
-@pytest.fixture
-def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
-    """Yield a connection with the test's schema selected."""
-    connection = connect(MySQLConfig(dsn=server_dsn), database)
-    with connection.cursor() as cursor:
-        cursor.execute("SET time_zone = '+00:00'")
-    yield connection
-    connection.close()
-
-
-@pytest.fixture
-def sql(raw: pymysql.Connection[Any]) -> RunSQL:
-    """Return ``sql(text, *params)``, which returns the rows of one statement in the test's schema."""
-
-    def run(text: str, *params: Any) -> tuple[Any, ...]:
-        with raw.cursor() as cursor:
-            cursor.execute(text, params or None)
-            return cursor.fetchall()
-
-    return run
 
 
 @pytest.fixture(autouse=True)

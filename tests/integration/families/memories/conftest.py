@@ -11,7 +11,6 @@ import pytest
 from locus_mysql import MemoryStore, SyncMemoryStore
 
 from ...conftest import Opening
-from ..checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 Make: TypeAlias = Callable[..., Any]
 

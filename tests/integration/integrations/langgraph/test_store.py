@@ -33,7 +33,6 @@ from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
 from locus_mysql.memory import HashingEmbedder
 
 from ...conftest import MakeConfig, Opening, parts
-from ...families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.kept_tables("memories")
 
@@ -299,7 +298,7 @@ async def test_without_an_index_items_with_a_word_of_the_query_come_first(store:
     assert [item.key for item in await store.asearch(("d",), query="nothing of that")] == ["c", "b", "a"]
 
 
-async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
+async def test_a_sweeper_removes_what_has_expired(make_store: Make, sql: Any) -> None:
     store = make_store(ttl={"sweep_interval_minutes": 5})
     await store.aput(("d",), "k", {"n": 1}, ttl=0.0001)
     started = store.store.start_ttl_sweeper(0.0005)

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import pymysql
 import pytest
 
-from locus_mysql import MySQLCheckpointer, MySQLConfig
+from locus_mysql import MySQLCheckpointer
 
 from ...conftest import MakeConfig
-from ...connecting import connect
 from ...soundness import assert_sound
 
 RunSQL = Callable[..., Any]
@@ -36,16 +36,8 @@ async def checkpointer(make_checkpointer: Callable[..., MySQLCheckpointer]) -> A
 
 
 @pytest.fixture
-def sql(server_dsn: str, database: str) -> Iterator[RunSQL]:
+def sql(sql: RunSQL, raw: pymysql.Connection[Any]) -> Iterator[RunSQL]:
     """Yield a function that runs statements in the test's schema; check afterwards that its tables are sound."""
-    connection = connect(MySQLConfig(dsn=server_dsn), database)
-
-    def run(statement: str, *params: Any) -> tuple[Any, ...]:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, params or None)
-            return cursor.fetchall()
-
-    yield run
-    if run("SHOW TABLES LIKE 'locus\\_checkpoints'"):
-        assert_sound(connection)
-    connection.close()
+    yield sql
+    if sql("SHOW TABLES LIKE 'locus\\_checkpoints'"):
+        assert_sound(raw)

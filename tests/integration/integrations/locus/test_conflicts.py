@@ -30,11 +30,11 @@ NINE = 9
 Make: TypeAlias = Callable[..., Any]
 
 
-@pytest.fixture(params=["mysql-connector-async", "pymysql-sync"])
-def make(request: pytest.FixtureRequest, opening: Opening) -> Make:
+@pytest.fixture
+def make(opening: Opening, side: str) -> Make:
     """Return ``make(on_conflict=…, **options)``: another checkpointer, like that of another process."""
     kinds = (MySQLCheckpointer, SyncMySQLCheckpointer)
-    return lambda on_conflict="raise", **options: opening(request.param, kinds, on_conflict=on_conflict, **options)
+    return lambda on_conflict="raise", **options: opening(side, kinds, on_conflict=on_conflict, **options)
 
 
 def texts_of(state: AgentState | None) -> list[str | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from locus.core.messages import Message
@@ -14,22 +15,14 @@ from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.integrations.locus.deltas import MySQLDeltaStorage
 
 from ...conftest import MakeConfig
+from ..conftest import Opened
 
 OpenStorage = Callable[..., MySQLDeltaStorage]
 
 
 @pytest.fixture
-async def open_storage(make_config: MakeConfig) -> AsyncIterator[OpenStorage]:
-    opened: list[MySQLDeltaStorage] = []
-
-    def open_one(**options: object) -> MySQLDeltaStorage:
-        storage = MySQLDeltaStorage(make_config(**options))
-        opened.append(storage)
-        return storage
-
-    yield open_one
-    for storage in opened:
-        await storage.close()
+def open_storage(opened: Opened) -> OpenStorage:
+    return partial(opened, MySQLDeltaStorage)
 
 
 def grown(turns: int) -> list[AgentState]:

@@ -17,7 +17,6 @@ from locus_mysql import MySQLMemory, SyncMySQLMemory
 from locus_mysql.errors import ConfigError, InvalidInput
 
 from ...conftest import EACH_WAY, MakeConfig, Opening, parts
-from ...families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.kept_tables("memories")
 

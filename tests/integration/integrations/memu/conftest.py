@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 
 from ...conftest import Opening
-from ...families.checkpoints.conftest import raw, sql  # noqa: F401 - fixtures
 
 Make: TypeAlias = Callable[..., Any]
 

@@ -32,13 +32,3 @@ async def inspector(make_config: MakeConfig) -> AsyncIterator[Inspector]:
     """Yield an inspector of the same schema, with its own connections."""
     async with Inspector(make_config()) as made:
         yield made
-
-
-@pytest.fixture
-def sql(run_sql: RunSQL, database: str) -> RunSQL:
-    """Return a function that runs a statement as the administrator; ``{db}`` is the test's schema."""
-
-    def run(text: str, *params: Any) -> tuple[Any, ...]:
-        return run_sql(text.replace("{db}", database), *params)
-
-    return run

@@ -28,14 +28,14 @@ def reader(make_config: MakeConfig, sql: RunSQL) -> Iterator[MySQLConfig]:
     """Yield a configuration whose account may only read these tables."""
     name = f"reader_{secrets.token_hex(6)}"
     sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
-    sql(f"GRANT SELECT ON {{db}}.* TO {name}")
+    sql(f"GRANT SELECT ON * TO {name}")
     yield make_config(user=name, password="secret")
     sql(f"DROP USER {name}")
 
 
 def contents(sql: RunSQL) -> Any:
     """Return all rows of the tables."""
-    return [sql(f"SELECT * FROM {{db}}.locus_store_{table} ORDER BY 1, 2, 3") for table in ("threads", "checkpoints")]
+    return [sql(f"SELECT * FROM locus_store_{table} ORDER BY 1, 2, 3") for table in ("threads", "checkpoints")]
 
 
 async def test_words_are_found_before_and_after_they_are_indexed_and_nothing_is_written(
@@ -94,7 +94,7 @@ async def test_checkpoints_are_found_by_metadata_newest_first(
     (one,) = await inspector.by_metadata("number", 7, family="dicts")
     assert (one.thread_id, one.checkpoint.metadata) == ("t3", {"kind": "all", "number": 7})
     assert await inspector.by_metadata("kind", "none", family="dicts") == []
-    sql("UPDATE {db}.locus_store_checkpoints SET metadata = '{' WHERE checkpoint_id = 'c11'")
+    sql("UPDATE locus_store_checkpoints SET metadata = '{' WHERE checkpoint_id = 'c11'")
     damaged = (await inspector.by_metadata("kind", "all", family="dicts", limit=2))[0]
     assert damaged.checkpoint.damage is not None
 
@@ -153,8 +153,8 @@ class TestStatistics:
         for days in (0, 5, 200):
             await store.save(f"t{days}", {}, f"c{days}")
             ago = f"UTC_TIMESTAMP(6) - INTERVAL {days} DAY"
-            sql(f"UPDATE {{db}}.locus_store_checkpoints SET created_at = {ago} WHERE checkpoint_id = 'c{days}'")
-            sql(f"UPDATE {{db}}.locus_store_threads SET created_at = {ago}, updated_at = {ago}"
+            sql(f"UPDATE locus_store_checkpoints SET created_at = {ago} WHERE checkpoint_id = 'c{days}'")
+            sql(f"UPDATE locus_store_threads SET created_at = {ago}, updated_at = {ago}"
                 f" WHERE thread_id = 't{days}'")  # fmt: skip
         found = (await inspector.statistics("dicts")).days
         assert [(day.threads, day.checkpoints) for day in found] == [(1, 1), (1, 1)]

@@ -106,7 +106,7 @@ async def test_the_state_at_a_time_is_the_newest_one_saved_by_then(
 ) -> None:
     for hour in (1, 2, 3):
         await store.save("t", {"hour": hour}, f"at {hour}")
-        sql("UPDATE {db}.locus_store_checkpoints SET created_at = %s WHERE checkpoint_id = %s",
+        sql("UPDATE locus_store_checkpoints SET created_at = %s WHERE checkpoint_id = %s",
             f"2026-01-01 0{hour}:00:00", f"at {hour}")  # fmt: skip
 
     async def known_at(moment: datetime) -> Any:
@@ -183,7 +183,7 @@ async def test_damaged_rows_are_shown_as_damaged_and_break_no_list(
     for thread_id in ("a", "b", "c"):
         for number in range(3):
             await store.save(thread_id, {"messages": messages(30 + number), "n": number}, f"c{number}", {"n": number})
-    sql(f"UPDATE {{db}}.locus_store_checkpoints SET {damage} WHERE thread_id = 'b' AND checkpoint_id = 'c2'")
+    sql(f"UPDATE locus_store_checkpoints SET {damage} WHERE thread_id = 'b' AND checkpoint_id = 'c2'")
     rows = {row.thread_id: row for row in (await inspector.threads("dicts")).items}
     assert rows.keys() == {"a", "b", "c"}
     assert len((await inspector.threads("dicts", metadata=("n", 2))).items) == 3
@@ -210,7 +210,7 @@ async def test_a_thread_without_any_checkpoint_is_shown_as_damaged(
     store: CheckpointStore, inspector: Inspector, sql: RunSQL
 ) -> None:
     await store.save("t", {})
-    sql("DELETE FROM {db}.locus_store_checkpoints")
+    sql("DELETE FROM locus_store_checkpoints")
     (row,) = (await inspector.threads("dicts")).items
     assert (row.checkpoints, row.size_bytes, row.checkpoint_id) == (0, 0, None)
     assert row.damage is not None
