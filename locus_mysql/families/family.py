@@ -18,7 +18,8 @@ from ..records.maintenance import Counts, Maintenance, Owned, Removed, Upkeep, U
 from ..records.tables import Row, Tables
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
-    from .inspection.owners import OwnerChanges, OwnerThreads
+    from .inspection.changes import OwnerChanges
+    from .inspection.owners import OwnerThreads
 
 
 class Maintains(Protocol):
@@ -146,7 +147,7 @@ class DeclaredFamily(Family):
 
     def changes(self, config: MySQLConfig) -> OwnerChanges | None:
         """See `Family.changes`."""
-        from .inspection.owners import OwnerChanges
+        from .inspection.changes import OwnerChanges
 
         return OwnerChanges(self.declaration(config), config)
 
