@@ -17,7 +17,8 @@ from ..records.maintenance import Maintenance, Upkeep
 from ..records.tables import Tables
 
 if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
-    from .inspection.owners import OwnerChanges, OwnerThreads
+    from .inspection.changes import OwnerChanges
+    from .inspection.owners import OwnerThreads
 
 
 class Family(ABC):
@@ -105,7 +106,7 @@ class DeclaredFamily(Family):
 
     def changes(self, config: MySQLConfig) -> OwnerChanges | None:
         """See `Family.changes`."""
-        from .inspection.owners import OwnerChanges
+        from .inspection.changes import OwnerChanges
 
         return OwnerChanges(self.declaration(config), config)
 

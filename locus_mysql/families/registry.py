@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from .family import Family
 
 if TYPE_CHECKING:
-    from .inspection.owners import OwnerChanges
+    from .inspection.changes import OwnerChanges
 
 #: Each family's name, with the module and the name of its object, in the order in which commands and pages list them.
 _OBJECTS = {

@@ -19,7 +19,7 @@ from ..dialect import Query, Statement
 from ..dialect.sql import SQL
 from ..dialect.statement import like
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, fetch
-from ..engine.retry import Backoff
+from ..engine.retry import Backoff, next_page
 from ..runtime.arguments import check_days
 from ..wording import counted
 from . import leases, ledger
@@ -159,6 +159,23 @@ class Upkeep:
         """Remove what a tenant has left behind after its owners were removed."""
         return
         yield
+
+    def each(self, find: Callable[..., Query[Any]], work: Callable[[str], Operation[int]], size: int) -> Operation[int]:
+        """Do some work on each thread that queries find, page by page in the order of the ids; return the sum.
+
+        Args:
+            find: Returns the query of a page: of at most ``limit`` ids after ``after``.
+            work: The work on a thread.
+            size: The number of threads of a page.
+        """
+        done, after = 0, ""
+        while True:
+            page = yield from fetch(find(after=after, limit=size))
+            for row in page:
+                after = next_page(after, row.thread_id)
+                done += yield from work(after)
+            if len(page) < size:
+                return done
 
 
 class Maintenance:

@@ -14,7 +14,7 @@ from ..dialect import Schema
 from ..engine.bootstrap import DDLMode, has_own_tables
 from ..engine.operation import Operation
 from ..families.family import Family
-from ..families.inspection.owners import OwnerChanges
+from ..families.inspection.changes import OwnerChanges
 from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_blocking, name_of_model
 from ..families.memories.store import SyncMemoryStore
 from ..families.registry import changes_of, find_family

@@ -21,7 +21,8 @@ from .statements import removing
 from .statements.tables import BASE_ROW, PIECES, CheckpointDialect, Kind, ThreadKey, checkpoint_dialect
 
 if TYPE_CHECKING:
-    from ..inspection.owners import OwnerChanges, OwnerThreads
+    from ..inspection.changes import OwnerChanges
+    from ..inspection.owners import OwnerThreads
     from .store import StoreOperations
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, cast
 
 from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Operation, Outdated, fetch
-from ...engine.retry import Backoff, next_page
+from ...engine.retry import Backoff
 from ...records.ledger import FIND, FORGET_OLD, FORGOTTEN_AT_ONCE, RECORD_AFFECTED, affected_rows, in_passing, logged
 from ...records.maintenance import Count, Counts, Maintenance, Upkeep
 from ...records.tables import Row
@@ -123,16 +124,13 @@ class CheckpointUpkeep(Upkeep):
 
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove a tenant's old checkpoints, a few threads at a time, but never the newest of a thread."""
-        removed, after = 0, ""
-        while True:
-            find = removing.THREADS_BEFORE(self._sql, tenant=tenant, age_us=age_us, after=after, limit=PAGE)
-            page = yield from fetch(find)
-            for thread in page:
-                after = next_page(after, thread.thread_id)
-                removed += yield from self._prune(ThreadKey(tenant, after), age_us)
-            if len(page) < PAGE:
-                HOUSEKEEPING.debug("vacuum removed checkpoints: %d.", removed)
-                return (Count(removed, "{checkpoint}"),)
+        removed = yield from self.each(
+            partial(removing.THREADS_BEFORE, self._sql, tenant=tenant, age_us=age_us),
+            lambda thread_id: self._prune(ThreadKey(tenant, thread_id), age_us),
+            PAGE,
+        )
+        HOUSEKEEPING.debug("vacuum removed checkpoints: %d.", removed)
+        return (Count(removed, "{checkpoint}"),)
 
     def _prune(self, key: ThreadKey, age_us: int) -> Operation[int]:
         sql, token = self._sql, os.urandom(16)

@@ -13,7 +13,6 @@ from ...errors import Conflict
 from ...runtime.arguments import check_checkpoint_id
 from .statements import threads
 from .statements.tables import CheckpointDialect, ThreadKey
-from .thread_cache import Context
 
 
 class NoCheckpoint(enum.Enum):
@@ -93,39 +92,21 @@ class ThreadBranched(UserWarning):
         )
 
 
-class Preconditions:
-    """Checks the preconditions of writes.
+def check(sql: CheckpointDialect, key: ThreadKey, condition: Precondition) -> Operation[None]:
+    """After a write was undone, raise the error of its precondition, if that was the reason.
 
-    Args:
-        context: The objects shared by the store's operations.
+    Raises:
+        Conflict: The thread's newest checkpoint is not the one that the condition names.
     """
-
-    def __init__(self, context: Context) -> None:
-        self._sql = context.sql
-
-    def check(self, key: ThreadKey, condition: Precondition) -> Operation[None]:
-        """After a write was undone, raise the error of its precondition, if that was the reason.
-
-        Raises:
-            Conflict: The thread's newest checkpoint is not the one that the condition names.
-        """
-        problem = yield from self._broken(key, condition)
-        if problem is not None:
-            raise problem
-
-    def _broken(self, key: ThreadKey, condition: Precondition) -> Operation[Conflict | None]:
-        """Return the error for a precondition that does not hold; None if it holds."""
-        sql, expected = self._sql, condition.newest_token
-        find = threads.NEWEST(sql, key)
-        name = threads.NAME_OF(sql, key, token=expected if isinstance(expected, bytes) else b"")
-        results = yield Batch.of(find, name)
-        newest = results.row(find)
-        newest_id, newest_token = newest or (None, None)
-        if condition.newest_id is not None:
-            wanted = None if condition.newest_id is NO_CHECKPOINT else condition.newest_id
-            if newest_id != wanted:
-                return Conflict(key.thread_id, wanted, newest_id)
-        if expected is not None and newest_token != (None if expected is NO_CHECKPOINT else expected):
-            named = results.row(name)
-            return Conflict(key.thread_id, None if named is None else named.checkpoint_id, newest_id)
-        return None
+    expected = condition.newest_token
+    find = threads.NEWEST(sql, key)
+    name = threads.NAME_OF(sql, key, token=expected if isinstance(expected, bytes) else b"")
+    results = yield Batch.of(find, name)
+    newest_id, newest_token = results.row(find) or (None, None)
+    if condition.newest_id is not None:
+        wanted = None if condition.newest_id is NO_CHECKPOINT else condition.newest_id
+        if newest_id != wanted:
+            raise Conflict(key.thread_id, wanted, newest_id)
+    if expected is not None and newest_token != (None if expected is NO_CHECKPOINT else expected):
+        named = results.row(name)
+        raise Conflict(key.thread_id, None if named is None else named.checkpoint_id, newest_id)

@@ -14,11 +14,12 @@ from ...engine.retry import Backoff
 from ...errors import CheckpointExists, ParentMissing, SchemaMismatch, Unavailable
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
 from ...runtime.sealing import Sealing
+from . import preconditions
 from .coding.codec import HashedLogs, hash_logs
 from .coding.delta import Ancestor, Delta, Lineage, encode_delta, extend, lasting
 from .loading import Loading
 from .maintenance import ThreadMaintenance
-from .preconditions import NOTHING_EXPECTED, Precondition, Preconditions
+from .preconditions import NOTHING_EXPECTED, Precondition
 from .records import EncodedCheckpoint, NewCheckpoint, ParentRule, assemble_rows, row_of
 from .statements import removing, saving, threads
 from .statements.saving import NewRow, Saved
@@ -149,16 +150,12 @@ class Saving:
         context: The objects shared by the store's operations.
         loading: Loads the states that a save builds on.
         maintenance: Cleans up after a save.
-        preconditions: Checks the preconditions of a save.
     """
 
-    def __init__(
-        self, context: Context, loading: Loading, maintenance: ThreadMaintenance, preconditions: Preconditions
-    ) -> None:
+    def __init__(self, context: Context, loading: Loading, maintenance: ThreadMaintenance) -> None:
         self.context = context
         self.loading = loading
         self.maintenance = maintenance
-        self.preconditions = preconditions
 
     def save(
         self, tenant: str, thread_id: str, new: NewCheckpoint, precondition: Precondition = NOTHING_EXPECTED
@@ -305,7 +302,7 @@ class Saving:
         new = save.new
         attempt = replace(attempt, refusals=attempt.refusals + 1)
         if save.precondition:
-            yield from self.preconditions.check(save.key, save.precondition)
+            yield from preconditions.check(self.context.sql, save.key, save.precondition)
             if attempt.refusals > _TRIES:
                 raise Unavailable(
                     f"Thread {save.key.thread_id!r} was written to by others during every attempt; try again."

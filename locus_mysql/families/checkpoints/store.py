@@ -17,7 +17,7 @@ from .coding.delta import Delta
 from .estimates import CountEstimate, Estimates
 from .loading import Loading
 from .maintenance import Removing, ThreadMaintenance
-from .preconditions import Expected, Preconditions, expecting
+from .preconditions import Expected, expecting
 from .queries import Queries, text_of_dict
 from .records import (
     CheckpointInfo,
@@ -44,10 +44,9 @@ class CheckpointOperations:
 
     def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
         self.context = context = Context(config, dialect)
-        preconditions = Preconditions(context)
         self.loading = Loading(context)
         self.maintenance = ThreadMaintenance(context)
-        self.saving = Saving(context, self.loading, self.maintenance, preconditions)
+        self.saving = Saving(context, self.loading, self.maintenance)
         self.removing = Removing(context)
         self.queries = Queries(context)
         self.estimates = Estimates(context)

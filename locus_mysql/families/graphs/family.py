@@ -17,7 +17,8 @@ from .statements import threads
 from .statements.tables import ThreadKey, graph_dialect
 
 if TYPE_CHECKING:
-    from ..inspection.owners import OwnerChanges, OwnerThreads
+    from ..inspection.changes import OwnerChanges
+    from ..inspection.owners import OwnerThreads
 
 #: The time of the last save of a thread; see `LAG_S`.
 _WRITTEN = """GREATEST(o.updated_at, COALESCE((SELECT c.created_at

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect.statement import like
+from ...dialect.statement import Query, like
 from ...engine.operation import Operation, Outdated, fetch
 from ...errors import InvalidInput
 from ...records import transfer
@@ -61,9 +61,13 @@ class GraphOperations:
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
-        others = max(offset + limit - 1, 0)
-        find = threads.LIST(self.sql, tenant=tenant, pattern=like(pattern), limit=limit, offset=offset, others=others)
+        which = "" if pattern == "*" else threads.MATCHING
+        find = self._page(which, tenant, limit, offset, pattern=like(pattern))
         return [row.thread_id for row in (yield from fetch(find))]
+
+    def _page(self, which: str, tenant: str, limit: int, offset: int = 0, **values: Any) -> Query[ThreadPosition]:
+        values |= {"tenant": tenant, "limit": limit, "offset": offset, "others": max(offset + limit - 1, 0)}
+        return threads.PAGE(self.sql, pieces={"which": which}, **values)
 
     def page_of_threads(
         self, tenant: str, limit: int, after: ThreadPosition | None = None
@@ -77,11 +81,8 @@ class GraphOperations:
             limit: The maximum number.
             after: The last of the page before; None for the first page.
         """
-        sources, condition = ((), "") if after is None else ((after,), threads.AFTER)
-        find = threads.PAGE(
-            self.sql, *sources, tenant=tenant, limit=limit, others=max(limit - 1, 0), pieces={"after": condition}
-        )
-        return (yield from fetch(find))
+        which, values = ("", {}) if after is None else (threads.AFTER, after._asdict())
+        return (yield from fetch(self._page(which, tenant, limit, **values)))
 
     def count(self, tenant: str, pattern: str) -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from ...config import MySQLConfig
 from ...dialect import Statement
@@ -116,17 +117,15 @@ class Removing(Upkeep):
         yield from self._forget_tokens()
         removed = yield from self._remove_damaged(tenant)
         yield from self._remove_orphans(tenant, age_us)
-        after = ""
-        while True:
-            page = yield from fetch(
-                removing.THREADS_BEFORE(self._sql, tenant=tenant, after=after, age_us=age_us, limit=_PAGE)
-            )
-            for row in page:
-                after = next_page(after, row.thread_id)
-                key = ThreadKey(tenant, after)
-                removed += yield from self._remove(key, removing.HIDE_BEFORE(self._sql, key, age_us=age_us), calls=True)
-            if len(page) < _PAGE:
-                return (Count(removed, "{checkpoint}"),)
+        removed += yield from self.each(
+            partial(removing.THREADS_BEFORE, self._sql, tenant=tenant, age_us=age_us),
+            lambda thread_id: self._remove_before(ThreadKey(tenant, thread_id), age_us),
+            _PAGE,
+        )
+        return (Count(removed, "{checkpoint}"),)
+
+    def _remove_before(self, key: ThreadKey, age_us: int) -> Operation[int]:
+        return (yield from self._remove(key, removing.HIDE_BEFORE(self._sql, key, age_us=age_us), calls=True))
 
     def _forget_tokens(self) -> Operation[None]:
         """Remove the tokens of calls that can no longer be repeated, of all tenants."""
@@ -182,18 +181,14 @@ class Removing(Upkeep):
 
     def _remove_orphans(self, tenant: str, age_us: int) -> Operation[None]:
         """Delete writes that are older and have no checkpoint."""
-        after = ""
-        while True:
-            page = yield from fetch(
-                removing.THREADS_WITH_ORPHANS(self._sql, tenant=tenant, after=after, age_us=age_us, limit=_PAGE)
-            )
-            for row in page:
-                after = next_page(after, row.thread_id)
-                key = ThreadKey(tenant, after)
-                delete = removing.DELETE_ORPHANS(self._sql, key, age_us=age_us)
-                yield from self._once(key, (self._begin_epoch(key),), (delete, threads.UNLOCK(self._sql, key)))
-            if len(page) < _PAGE:
-                return
+
+        def delete(thread_id: str) -> Operation[int]:
+            key = ThreadKey(tenant, thread_id)
+            orphans = removing.DELETE_ORPHANS(self._sql, key, age_us=age_us)
+            return (yield from self._once(key, (self._begin_epoch(key),), (orphans, threads.UNLOCK(self._sql, key))))
+
+        find = partial(removing.THREADS_WITH_ORPHANS, self._sql, tenant=tenant, age_us=age_us)
+        yield from self.each(find, delete, _PAGE)
 
     def _begin_epoch(self, key: ThreadKey) -> Statement:
         return threads.BEGIN_EPOCH(self._sql, key, epoch=os.urandom(8))

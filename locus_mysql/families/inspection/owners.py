@@ -1,4 +1,4 @@
-"""The threads of any family, derived from the declaration of its tables: `OwnerThreads` and `OwnerChanges`. No I/O.
+"""The threads of any family, derived from the declaration of its tables: `OwnerThreads`. No I/O.
 
 An owner is a thread with one state: its row, and those of its parts by their tables. Lists are ordered by the time of
 the last write if an index has it, else by the keys. A family whose owners are
@@ -20,17 +20,15 @@ from ...dialect.statement import like
 from ...dialect.words import patterns_of
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...records.maintenance import Maintenance, Owned
-from ...records.moving import Moving, OwnerRecord, PartRecord, plain
+from ...records.moving import OwnerRecord, PartRecord, plain
 from ...records.owner_reader import OwnerReader
 from ...records.tables import Row, Tables
-from ...records.transfer import copy_owner
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.matching import Containment
 from ...runtime.server_rows import aware
 from .item_records import EXAMINED, CreatedRow, Growth, ThreadMarker, growth_of
 from .msgpack import DAMAGED, describe_bytes, finite
-from .owner_rows import Key, Naming, OwnerRows
+from .owner_rows import Key, OwnerRows
 from .records import (
     CheckpointRow,
     Hit,
@@ -390,72 +388,6 @@ def _fits(thread: ThreadRow, wanted: ThreadFilter, containment: Containment | No
         return True
     name, _ = wanted.metadata
     return name in thread.metadata and containment.within(thread.metadata[name])
-
-
-class OwnerChanges:
-    """Deletes and copies owners, for the inspector, the API and ``rm``. Each method is an operation.
-
-    Args:
-        tables: The family's tables.
-        config: The options.
-    """
-
-    #: Whether a new thread can begin with a single state of another one.
-    can_branch = False
-
-    #: Whether threads have older checkpoints, which can be deleted one by one.
-    has_history = False
-
-    def __init__(self, tables: Tables, config: MySQLConfig) -> None:
-        self.naming = Naming(tables)
-        self._moving = Moving(tables, config)
-
-    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
-        """Delete a thread or one of its checkpoints; False if it does not exist.
-
-        Args:
-            thread_id: The thread.
-            checkpoint_id: The checkpoint; None for the whole thread.
-            namespace: The checkpoint's namespace, of a graph.
-        """
-        key = self.naming.key_of(thread_id)
-        stored = None if key is None or checkpoint_id is not None else (yield from self._moving.live(key))
-        if stored is None:
-            return False
-        owner = Owned({"tenant": self._moving.tenant, **stored}, thread_id, live=True)
-        return bool((yield from Maintenance(self._moving.tables).remove([owner])).owners)
-
-    def copy(self, source: str, target: str) -> Operation[bool]:
-        """Copy a whole thread; False if it does not exist.
-
-        Raises:
-            ThreadExists: The target exists.
-        """
-        key, new = self.naming.key_of(source), self.naming.key_of(target)
-        owner = self._moving.tables.owner
-        if new is None:
-            raise InvalidInput(f"{target!r} is no id of a {owner.noun}. Write it as {'/'.join(owner.key)}.")
-
-        def change(row: dict[str, Any], now: str) -> None:
-            row.update(zip(owner.key, new, strict=True))
-            self._renew(row, now)
-
-        return key is not None and (yield from copy_owner(self._moving, key, new, change))
-
-    def _renew(self, row: dict[str, Any], now: str) -> None:
-        """Set the time of the last write in the row of a copy, to the server's time as text."""
-        if self._moving.tables.owner.updated:
-            row[self._moving.tables.owner.updated] = now
-
-    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
-        """Save a state of a thread as the first of a new one; False if it does not exist.
-
-        Raises:
-            ThreadExists: The target has checkpoints.
-            InvalidInput: The family cannot branch, as its owners have one state.
-        """
-        raise InvalidInput(f"A {self._moving.tables.owner.noun} can only be copied as a whole.")
-        yield
 
 
 def _json(value: Any) -> Any:

@@ -13,7 +13,8 @@ from .coding import header_row
 from .statements.tables import encrypted_identity, table_names, transcript_schema
 
 if TYPE_CHECKING:
-    from ..inspection.owners import OwnerChanges, OwnerThreads
+    from ..inspection.changes import OwnerChanges
+    from ..inspection.owners import OwnerThreads
 
 _KEY = ("kind", "collection", "name", "part")
 

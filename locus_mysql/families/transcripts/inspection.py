@@ -23,9 +23,10 @@ from ...records.tables import Row
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.exact_json import strings_of
 from ...runtime.sealing import Sealing
+from ..inspection.changes import OwnerChanges
 from ..inspection.conversation import messages_of
 from ..inspection.msgpack import DAMAGED, finite
-from ..inspection.owners import OwnerChanges, OwnerThreads
+from ..inspection.owners import OwnerThreads
 from ..inspection.records import CheckpointRow, Hit, StateView, ThreadPreview
 from ..inspection.sources import Deferred, hits_in
 from ..inspection.status import preview_of

@@ -21,7 +21,6 @@ ACCEPTED = {
     "graphs saving.INSERT": TWO_FAULTS,
     "graphs saving.INSERT_PARTS": "a part without a number fails, error 1048",
     "graphs saving.INSERT_SHARING": "the save goes on under the thread's lock",
-    "graphs threads.LIST": "it reads more rows to find the same",
     "graphs inspection.MARKERS": "a page refreshes once more",
     "graphs threads.PAGE": "it reads more rows to find the same",
     "graphs saving.REPLACE": TWO_FAULTS,

@@ -24,9 +24,10 @@ from ....runtime.arguments import (
 from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_rows import aware
+from ...inspection.changes import OwnerChanges
 from ...inspection.conversation import messages_of, path_of_messages
 from ...inspection.owner_rows import text_of
-from ...inspection.owners import Having, OwnerChanges, OwnerThreads
+from ...inspection.owners import Having, OwnerThreads
 from ...inspection.records import (
     CheckpointRow,
     Hit,

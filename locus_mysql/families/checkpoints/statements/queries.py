@@ -251,29 +251,18 @@ SELECT tagged.*, tagged.created_at AS ordered_at,
 """)
 
 
-class NewestRow(NamedTuple):
-    """The newest checkpoint of a thread without its state."""
-
-    thread_id: str
-    checkpoint_id: str
-    metadata: str | None
-    created_at: datetime
-    token: bytes
-    seal: int
-
-
 #: The newest checkpoint of each of the most recent threads. It is the first row of a walk backwards along the primary
 #: key. The order must name all columns of that key: by seq alone, MySQL 9.7 sorts all rows of the thread.
 LIST_WITH_METADATA = Select(
     """
 SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at, newest.token,
-       newest.seal
+       newest.seal, newest.seq
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
          WHERE t.tenant = :tenant AND {LIVE_THREAD}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT :limit) AS recent
-  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal
+  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal, c.seq
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
@@ -281,7 +270,7 @@ SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_a
                  LIMIT 1) AS newest
  ORDER BY recent.updated_at DESC, recent.thread_id DESC
 """,
-    NewestRow,
+    FoundRow,
 )
 
 # Search by words

@@ -25,11 +25,12 @@ from ....runtime.exact_json import queryable_json, strings_of
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_rows import aware
+from ...inspection.changes import OwnerChanges
 from ...inspection.conversation import messages_of
 from ...inspection.item_records import ThreadMarker
 from ...inspection.msgpack import metadata_of
 from ...inspection.owner_rows import text_of
-from ...inspection.owners import Having, OwnerChanges, OwnerThreads
+from ...inspection.owners import Having, OwnerThreads
 from ...inspection.records import (
     CheckpointRow,
     Hit,
@@ -58,7 +59,7 @@ from ..records import ChannelHistory, LoadedGraphCheckpoint
 from ..statements import inspection
 from ..statements.inspection import HistoryRow, TaggedRow
 from ..statements.tables import LAG_S, ThreadKey, check_id, checkpoint_key, conditions, graph_dialect, ns_key
-from ..statements.threads import LIST
+from ..statements.threads import PAGE
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
 from .graph_state import GraphState, stored_as_writes, view_of
@@ -174,9 +175,8 @@ class GraphThreads(OwnerThreads):
             return list
         states: list[GraphState] = []
         size_bytes = 0
-        newest = yield from fetch(
-            LIST(self.sql, tenant=self._tenant, pattern="%", limit=SEARCHED, offset=0, others=SEARCHED - 1)
-        )
+        last: dict[str, Any] = {"limit": SEARCHED, "offset": 0, "others": SEARCHED - 1, "pieces": {"which": ""}}
+        newest = yield from fetch(PAGE(self.sql, tenant=self._tenant, **last))
         for row in newest:
             read = yield from self._read(row.thread_id, None, "", None)
             if read is None:

@@ -105,49 +105,32 @@ RECORD_EXPIRED = record_each(f"""{_TOKENS_OF_ROWS}
    AND EXISTS (SELECT 1 FROM {{threads}} t
                 WHERE t.tenant = c.tenant AND t.thread_id = c.thread_id AND t.expires_at <= UTC_TIMESTAMP(6))""")
 
-#: Ids of threads, the most recently saved first. `updated_at` may be up to LAG_S older than a thread's newest
+#: A page of threads, the most recently saved first. `updated_at` may be up to LAG_S older than a thread's newest
 #: checkpoint. So of the rows in the order of `updated_at`, the page can only have those that precede its last row, and
-#: those at most LAG_S older than that row; only these are examined and sorted. Walks the index recent backwards.
-LIST = Select(
-    """
-SELECT t.thread_id
-  FROM {threads} t
- WHERE t.tenant = :tenant AND t.thread_id LIKE :pattern
-   AND {LIVE_THREAD}
-   AND t.updated_at >= COALESCE((SELECT b.updated_at
-                                   FROM {threads} b
-                                  WHERE b.tenant = :tenant AND b.thread_id LIKE :pattern
-                                    AND (b.expires_at IS NULL OR b.expires_at > UTC_TIMESTAMP(6))
-                                  ORDER BY b.updated_at DESC
-                                  LIMIT 1 OFFSET :others), '1970-01-02') - INTERVAL {LAG_S} SECOND
- ORDER BY {SAVED_AT} DESC, t.thread_id DESC
- LIMIT :limit OFFSET :offset
-""",
-    ThreadRow,
-)
-
-#: A page of threads after a given one, in the order of LIST. A thread's position in this order changes only when it is
-#: saved to. So pages that each begin after the last thread of the one before neither repeat nor skip other threads,
-#: even if some are deleted, saved to or created meanwhile. The inner SELECT finds the oldest `updated_at` of the page.
+#: those at most LAG_S older than that row; only these are examined and sorted. Walks the index recent backwards. The
+#: inner SELECT finds the oldest `updated_at` of the page. The piece chooses the threads: those of `MATCHING`, or those
+#: of `AFTER`. A thread's position changes only when it is saved to. So pages that each begin after the last thread of
+#: the one before neither repeat nor skip other threads, even if some are deleted, saved to or created meanwhile.
 PAGE = Select(
     """
 SELECT page.thread_id, CAST(page.ordered_at AS CHAR)
   FROM (SELECT t.thread_id, {ORDERED_AT} AS ordered_at
           FROM {threads} t
-         WHERE t.tenant = :tenant AND {LIVE_THREAD}{after}
+         WHERE t.tenant = :tenant AND {LIVE_THREAD}{which}
            AND t.updated_at >= COALESCE((SELECT t.updated_at
                                            FROM {threads} t
                                           WHERE t.tenant = :tenant
-                                            AND {LIVE_THREAD}{after}
+                                            AND {LIVE_THREAD}{which}
                                           ORDER BY t.updated_at DESC
                                           LIMIT :others, 1), '1970-01-02') - INTERVAL {LAG_S} SECOND) AS page
  ORDER BY page.ordered_at DESC, page.thread_id DESC
- LIMIT :limit
+ LIMIT :limit OFFSET :offset
 """,
     ThreadPosition,
 )
+MATCHING = " AND t.thread_id LIKE :pattern"
 
-#: {after}: the threads after a position. The second line decides for most threads without reading their newest
+#: The threads after a position. The second line decides for most threads without reading their newest
 #: checkpoint.
 AFTER = """
    AND t.updated_at <= CAST(:ordered_at AS DATETIME(6))

@@ -12,7 +12,7 @@ DIALECT = graph_dialect("p_")
 
 #: See `every_statement`.
 PIECES: Mapping[tuple[str, str], Sequence[str]] = {
-    ("", "after"): ("", threads.AFTER),
+    ("PAGE", "which"): ("", threads.AFTER, threads.MATCHING),
     ("", "base"): ("", "{BASE_IS_THERE}"),
     ("", "cached"): ("", loading.NOT_CACHED),
     ("READ_ONE", "chosen"): (loading.NEWEST, loading.NAMED),

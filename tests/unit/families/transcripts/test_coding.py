@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from locus_mysql.families.inspection.owners import Naming
+from locus_mysql.families.inspection.owner_rows import Naming
 from locus_mysql.families.transcripts.coding import DICTIONARY
 from locus_mysql.families.transcripts.family import tables
 from locus_mysql.families.transcripts.records import TranscriptKey
