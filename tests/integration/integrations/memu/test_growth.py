@@ -56,7 +56,7 @@ def memu(make_config: MakeConfig, raw: pymysql.Connection[Any]) -> Any:
     database.close()
 
 
-METHODS = ("list_items", "list_items_by_ref_ids", "vector_search_items", "clear_items")
+METHODS = ("where", "list_items_by_ref_ids", "vector_search_items", "remove")
 
 
 def test_a_filter_of_four_times_as_many_values_costs_four_times_as_much(
@@ -66,14 +66,14 @@ def test_a_filter_of_four_times_as_many_values_costs_four_times_as_much(
 
     def cost(method: str, size: int) -> int:
         names = [str(number) for number in range(1, size)]
-        where = {"user_id__in": names}
+        where, operations = {"user_id__in": names}, memu.memory_item_repo._operations
         arguments: dict[str, tuple[Any, ...]] = {
-            "list_items": (where,),
+            "where": (where,),
             "list_items_by_ref_ids": ([f"r{name}" for name in names], where),
             "vector_search_items": ([1.0, 0.0], size, where),
-            "clear_items": (where,),
+            "remove": (operations.conditions(where),),
         }
-        counted = Sent(getattr(memu.memory_item_repo._operations, method)(*arguments[method]))
+        counted = Sent(getattr(operations, method)(*arguments[method]))
         raw.autocommit(False)
         found, rows = rows_read(raw, counted)  # type: ignore[arg-type]
         assert len(found) == len(names), method

@@ -96,7 +96,7 @@ async def test_clear_keeps_a_record_that_was_changed_and_no_longer_matches(
     with MemuDatabase(make_config(), user_model=UserModel) as other:
         repo = memu.memory_item_repo.wrapped
         clearing = between(
-            repo._operations.clear({"memory_type": "event"}),
+            repo._operations.remove(repo._operations.conditions({"memory_type": "event"})),
             lambda: other.memory_item_repo.update_item(item_id=kept.id, memory_type="profile"),
         )
         cleared = repo._run(clearing)
