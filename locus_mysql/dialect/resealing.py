@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .sql import SQL, Texts
 from .statement import Statement
@@ -245,6 +245,17 @@ def _beyond(key: Sequence[str], after: RowKey) -> str:
     return condition
 
 
+class StoredRow(NamedTuple):
+    """Sealed bytes."""
+
+    stored: bytes
+
+
+def encrypted(column: str) -> str:
+    """Return the condition for sealed bytes that are encrypted."""
+    return f"LEFT({column}, 1) = x'FE'"
+
+
 def shifted(column: str) -> str:
     """Return the expression of bytes that are sealed for another owner; its parameter ``:shift`` is `Sealing.shift`.
 
@@ -256,6 +267,6 @@ def shifted(column: str) -> str:
         column: The expression of the bytes: a format byte, a checksum of four bytes, and the content.
     """
     checksum = f"CAST(CONV(HEX(SUBSTRING({column}, 2, 4)), 16, 10) AS UNSIGNED) ^ :shift"
-    content = f"SUBSTRING({column}, 5 + JSON_LENGTH(IF(LEFT({column}, 1) = x'FE', '', '1')))"
+    content = f"SUBSTRING({column}, 5 + JSON_LENGTH(IF({encrypted(column)}, '', '1')))"
     moved = f"CONCAT(LEFT({column}, 1), UNHEX(LPAD(HEX({checksum}), 8, '0')), {content})"
     return f"IF(LENGTH({column}) < 5, {column}, {moved})"

@@ -233,8 +233,11 @@ def copy_owner(
         CorruptCheckpoint: A row is damaged. No copy is left.
         VersionConflict: The owner was written to whenever it was read. No copy is left.
     """
-    stored = yield from moving.at([new_key])
-    if stored.owners.get(new_key, (None, False))[1]:
+    stored = yield from moving.at([key, new_key])
+    exists, copy_exists = (stored.owners.get(one, (None, False))[1] for one in (key, new_key))
+    if not exists:
+        return False
+    if copy_exists:
         raise _exists(moving, new_key)
     report = TransferReport()
     writer = OwnerWriter(moving, report, rename=lambda row: change(row, stored.now))

@@ -55,22 +55,19 @@ class WholeThreads:
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
         try:
-            if not self._context.sealing.is_on:
-                try:
-                    return (yield from self._copy(tenant, source, destination))
-                except Outdated:  # there is no source, or a row is encrypted: the other way tells which
-                    pass
-            # A store needs these modules for this only.
-            from ...records.moving import Moving
-            from ...records.transfer import copy_thread
-            from .family import tables
+            if self._context.sealing.is_on:
+                # A store needs these modules for this only.
+                from ...records.moving import Moving
+                from ...records.transfer import copy_thread
+                from .family import tables
 
-            config = self._context.config.model_copy(update={"tenant": tenant})
-            kind = cast("Kind", self._sql.schema.family)
-            rows = Moving(
-                tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser), config
-            )
-            return (yield from copy_thread(rows, source, destination, config.ttl_s, version=os.urandom(16)))
+                config = self._context.config.model_copy(update={"tenant": tenant})
+                kind = cast("Kind", self._sql.schema.family)
+                rows = Moving(
+                    tables(config.table_prefix, kind, search=config.search, search_parser=config.search_parser), config
+                )
+                return (yield from copy_thread(rows, source, destination, config.ttl_s, version=os.urandom(16)))
+            return (yield from self._copy(tenant, source, destination))
         finally:
             self._context.cache.forget(ThreadKey(tenant, destination))
 
@@ -100,6 +97,10 @@ class WholeThreads:
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
+        except Outdated:
+            for row in (yield from fetch(saving.ENCRYPTED(sql, ThreadKey(tenant, source)))):
+                before.open(row.stored, f"Thread {source!r}", "payload")
+            return False
         return True
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from ...config import MySQLConfig
 from ...dialect.statement import Query, like
-from ...engine.operation import Operation, Outdated, fetch
+from ...engine.operation import Operation, fetch
 from ...errors import InvalidInput
 from ...records import transfer
 from ...records.leases import Turns
@@ -160,10 +160,7 @@ def copy_thread(operations: GraphOperations, tenant: str, source: str, destinati
     if source == destination:
         raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
     if operations.config.encryption is None:
-        try:
-            return (yield from operations.removing.copy_thread(tenant, source, destination))
-        except Outdated:  # the destination exists, or a row is encrypted: the other way tells which
-            pass
+        return (yield from operations.removing.copy_thread(tenant, source, destination))
     config = operations.config.model_copy(update={"tenant": tenant})
     rows = Moving(tables(config.table_prefix), config)
     return (yield from transfer.copy_thread(rows, source, destination, config.ttl_s))

@@ -10,8 +10,9 @@ from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.sql import Dialect
 from ...engine.logs import HOUSEKEEPING
-from ...engine.operation import Batch, Duplicate, Operation, fetch
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import next_page
+from ...errors import ThreadExists
 from ...records.leases import Turns
 from ...records.ledger import FIND, FORGOTTEN_AT_ONCE, RECORD_AFFECTED
 from ...records.maintenance import Count, Counts, Upkeep
@@ -92,7 +93,8 @@ class Removing(Upkeep):
         """Copy a thread with all its checkpoints and writes; False if there is none. One round trip.
 
         Raises:
-            Outdated: The destination has checkpoints, or a row is encrypted. Nothing was changed.
+            EncryptionError: A row is encrypted. Nothing was changed.
+            ThreadExists: The destination has checkpoints. Nothing was changed.
         """
         sql, key, copy, epoch = self._sql, ThreadKey(tenant, source), ThreadKey(tenant, destination), os.urandom(8)
         sealing = Sealing(None, sql.schema.family)
@@ -105,7 +107,14 @@ class Removing(Upkeep):
             removing.COPY_THREAD(sql, key, destination=destination, epoch=epoch, ttl_us=self._ttl_us),
         )
         content = [one(sql, key, destination=destination, epoch=epoch, shift=shift) for one in removing.COPY_CONTENT]
-        return (yield from self._once(copy, first, (*content, threads.UNLOCK(sql, copy)))) > 0
+        try:
+            return (yield from self._once(copy, first, (*content, threads.UNLOCK(sql, copy)))) > 0
+        except Outdated:
+            for row in (yield from fetch(removing.ENCRYPTED(sql, key))):
+                sealing.open(row.stored, f"Thread {source!r}", "payload")
+            raise ThreadExists(
+                f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
+            ) from None
 
     def vacuum(self, tenant: str, age_us: int) -> Operation[Counts]:
         """Remove checkpoints that are older, but not the newest of a namespace, and rows that nothing needs.

@@ -43,6 +43,7 @@ async def test_a_copy_is_encrypted_for_its_owner_and_outlives_the_first(
         with pytest.raises(ThreadExists):
             await copy("t", "u")
         assert not await copy("absent", "v")
+        assert not await copy("absent", "u")
     store = open_sample(both)
     await sample.fill(store, "w")
     config = make_config(search=False)

@@ -263,7 +263,7 @@ EFFECTS: Mapping[str, Callable[[str, Callable[..., Awaitable[Any]], Probe], Awai
 
 #: The test that shows the effect of each option of a connection, which the engine has for all stores alike.
 SHOWN_BY: Mapping[str, str] = {
-    "driver": "unit/drivers/test_registry.py::test_a_driver_of_ours_is_found",
+    "driver": "unit/drivers/test_registry.py::test_a_store_refuses_an_unknown_driver_before_its_first_call",
     "host": "integration/test_setup_errors.py::test_an_unknown_host_name_is_reported_with_the_name",
     "port": "integration/test_setup_errors.py::test_a_server_that_is_not_there_is_reported_at_once_with_its_address",
     "unix_socket": "integration/test_setup_errors.py::test_a_socket_that_is_not_there_is_reported_with_its_path",

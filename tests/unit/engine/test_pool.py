@@ -164,6 +164,41 @@ async def test_a_failed_ping_drops_all_idle_connections(
     assert "it and 2 idle ones were dropped" in caplog.text
 
 
+async def test_idle_connections_are_closed_and_checked_until_none_is_left(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "locus_mysql.connections")
+    called: list[float] = []
+    pool = Pool(awaited)
+    monkeypatch.setattr(pool.side, "call_later", lambda work, wait_s: called.append(wait_s))
+
+    async def reap() -> float | None:
+        """Reap idle connections; return when the next call is due."""
+        before = len(called)
+        await pool.run(pool.pool.reap())
+        return called.pop() if len(called) > before else None
+
+    idle_s = SINGLE.pool_idle_s
+    first, second = await pool.borrow(), await pool.borrow()
+    await pool.give_back(first)
+    pool.now += idle_s - 1
+    await pool.give_back(second)
+    assert called == [pytest.approx(idle_s, abs=0.1)]  # one call for both
+    assert await reap() == pytest.approx(1.0, abs=0.1)
+    assert pool.ended == ["", ""]
+    pool.now += 2
+    assert await reap() == pytest.approx(idle_s - 2, abs=0.1)
+    assert sorted(pool.ended) == ["", "closed"]
+    await pool.idle(1)
+    assert len(called) == 1
+    pool.now += idle_s + 1
+    assert await reap() is None
+    assert pool.ended == ["closed", "closed"]
+    assert caplog.text.count("too old") == 2
+    await pool.idle(1)
+    assert len(called) == 2
+
+
 async def test_an_expired_connection_is_closed_before_another_is_opened(
     awaited: bool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from ....dialect.resealing import shifted
+from ....dialect.resealing import StoredRow, encrypted, shifted
 from ....dialect.sql import SQL, Select
 from ....records.ledger import FIND
 from .threads import ThreadId, guard_once
@@ -184,6 +184,11 @@ SELECT c.tenant, :destination, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq,
   JOIN {{threads}} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = :tenant AND c.thread_id = :source AND c.seq >= t.first_seq
 """)
+
+#: A row that only a program with keys can copy.
+ENCRYPTED = Select(
+    f"SELECT c.payload FROM {{checkpoints}} c WHERE {{KEY.c}} AND {encrypted('c.payload')} LIMIT 1", StoredRow
+)
 
 # Rewriting the states of a thread: read them as stored, and put rows with the same seqs.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....dialect.resealing import shifted
+from ....dialect.resealing import StoredRow, encrypted, shifted
 from ....dialect.sql import SQL, Select
 from .threads import RECORD_MARKED, ThreadRow
 
@@ -279,4 +279,21 @@ SELECT w.tenant, d.thread_id, w.checkpoint_key, w.task_key, w.idx, w.task_id, w.
   FROM {{writes}} w{{COPIED}}
  WHERE w.tenant = :tenant AND w.thread_id = :thread_id
 """),
+)
+
+#: Content that only a program with keys can copy.
+ENCRYPTED = Select(
+    f"""
+SELECT c.payload FROM {{checkpoints}} c
+ WHERE c.tenant = :tenant AND c.thread_id = :thread_id AND {encrypted("c.payload")}
+ UNION ALL
+SELECT c.chunk FROM {{checkpoints}} c
+ WHERE c.tenant = :tenant AND c.thread_id = :thread_id AND {encrypted("c.chunk")}
+ UNION ALL
+SELECT p.chunk FROM {{parts}} p WHERE p.tenant = :tenant AND p.thread_id = :thread_id AND {encrypted("p.chunk")}
+ UNION ALL
+SELECT w.payload FROM {{writes}} w WHERE w.tenant = :tenant AND w.thread_id = :thread_id AND {encrypted("w.payload")}
+ LIMIT 1
+""",
+    StoredRow,
 )

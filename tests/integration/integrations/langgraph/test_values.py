@@ -145,7 +145,7 @@ async def test_unusual_values_come_back_as_from_the_saver_in_memory(
     open_saver: OpenSaver, side: str, pickles: bool, seed: int
 ) -> None:
     serde = JsonPlusSerializer(pickle_fallback=pickles)
-    saver, other, memory = open_saver(side, serde), open_saver(side, serde), InMemorySaver(serde=serde)
+    saver, other, memory = open_saver(side, serde=serde), open_saver(side, serde=serde), InMemorySaver(serde=serde)
     states, config, steps = States(seed), config_of("thread"), 0
     versions: dict[str, Any] = dict.fromkeys(states.values, 1)
     changed = set(versions)

@@ -8,6 +8,7 @@ from typing import Any
 from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.integrations.memu.items import CategoryOperations, ItemOperations, RelationOperations
+from locus_mysql.integrations.memu.operations import RecordOperations
 from locus_mysql.integrations.memu.recall_files import (
     RecallFileOperations,
     ResourceOperations,
@@ -61,6 +62,10 @@ def _resource(side: Stores) -> Operation[Any]:
     )
 
 
+def _clear(operations: RecordOperations[Any]) -> Operation[Any]:
+    return operations.remove(operations.conditions(None))
+
+
 MEMU: dict[str, Case] = {
     "create_resource": (None, lambda side: side.begin(_resource(side))),
     "create_item": (None, lambda side: side.begin(remember(side))),
@@ -68,8 +73,8 @@ MEMU: dict[str, Case] = {
     "reinforce": (remembered, lambda side: side.begin(remember(side, reinforce=True))),
     "update_item": (remembered, lambda side: side.begin(_update(side))),
     "delete_item": (remembered, lambda side: side.begin(ItemOperations(side.memu).delete_item(side.made[0].id))),
-    "clear_items": (remembered, lambda side: side.begin(ItemOperations(side.memu).clear_items())),
-    "clear_categories": (remembered, lambda side: side.begin(CategoryOperations(side.memu).clear_categories())),
+    "clear_items": (remembered, lambda side: side.begin(_clear(ItemOperations(side.memu)))),
+    "clear_categories": (remembered, lambda side: side.begin(_clear(CategoryOperations(side.memu)))),
     "get_or_create_category": (None, lambda side: side.begin(categorize(side))),
     "update_category": (
         remembered,
@@ -97,8 +102,8 @@ def memu_unlinked(side: Stores) -> None:
 
 
 def memu_cleared(side: Stores) -> None:
-    side.run(ItemOperations(side.memu).clear_items())
-    side.run(CategoryOperations(side.memu).clear_categories())
+    side.run(_clear(ItemOperations(side.memu)))
+    side.run(_clear(CategoryOperations(side.memu)))
     side.run(remember(side, reinforce=True))
 
 
@@ -130,7 +135,7 @@ RECALL: dict[str, Case] = {
     "get_or_create_recall_file": (None, lambda side: side.begin(recall_file(side, "What she drinks"))),
     "get_or_create_recall_file that fills in": (recalled, lambda side: side.begin(recall_file(side, "Drinks"))),
     "update_recall_file": (recalled, lambda side: side.begin(_describe(side))),
-    "clear_recall_files": (recalled, lambda side: side.begin(RecallFileOperations(side.memu).clear_recall_files())),
+    "clear_recall_files": (recalled, lambda side: side.begin(_clear(RecallFileOperations(side.memu)))),
     "create_segment": (None, lambda side: side.begin(segment(side))),
     "delete_segment": (
         recalled,
@@ -140,7 +145,7 @@ RECALL: dict[str, Case] = {
         recalled,
         lambda side: side.begin(SegmentOperations(side.memu).delete_segments_for_file("file")),
     ),
-    "clear_segments": (recalled, lambda side: side.begin(SegmentOperations(side.memu).clear_segments())),
+    "clear_segments": (recalled, lambda side: side.begin(_clear(SegmentOperations(side.memu)))),
     "create_resource of a workspace": (None, lambda side: side.begin(workspace_resource(side))),
     "delete_resource": (
         recalled,
@@ -158,29 +163,29 @@ def recall_goes_on(side: Stores) -> None:
 
 
 def recall_cleared(side: Stores) -> None:
-    side.run(RecallFileOperations(side.memu).clear_recall_files())
-    side.run(SegmentOperations(side.memu).clear_segments())
-    side.run(WorkspaceResourceOperations(side.memu).clear_resources())
+    side.run(_clear(RecallFileOperations(side.memu)))
+    side.run(_clear(SegmentOperations(side.memu)))
+    side.run(_clear(WorkspaceResourceOperations(side.memu)))
     side.run(recall_file(side, "What Ada drinks"))
 
 
 def memu_left(side: Stores) -> Any:
-    items, categories = side.run(ItemOperations(side.memu).list_items()), CategoryOperations(side.memu)
-    links = side.run(RelationOperations(side.memu).list_relations())
-    resources = side.run(ResourceOperations(side.memu).list_resources())
+    items, categories = side.run(ItemOperations(side.memu).where()), CategoryOperations(side.memu)
+    links = side.run(RelationOperations(side.memu).where())
+    resources = side.run(ResourceOperations(side.memu).where())
     return (
         sorted((one.summary, one.extra.get("reinforcement_count")) for one in items.values()),
-        [(one.name, one.description, one.summary) for one in side.run(categories.list_categories()).values()],
+        [(one.name, one.description, one.summary) for one in side.run(categories.where()).values()],
         (len(links), len(resources)),
     )
 
 
 def recall_left(side: Stores) -> Any:
-    files = side.run(RecallFileOperations(side.memu).list_recall_files())
-    resources = side.run(WorkspaceResourceOperations(side.memu).list_resources())
+    files = side.run(RecallFileOperations(side.memu).where())
+    resources = side.run(WorkspaceResourceOperations(side.memu).where())
     return (
         [(one.name, one.description, one.content) for one in files.values()],
-        [one.text for one in side.run(SegmentOperations(side.memu).list_segments())],
+        [one.text for one in side.run(SegmentOperations(side.memu).where()).values()],
         [one.url for one in resources.values()],
     )
 
