@@ -129,13 +129,13 @@ class CheckpointFamily(DeclaredFamily):
 
     def inspection(self, config: MySQLConfig) -> OwnerThreads:
         """Return the object that reads the tenant's threads for the inspector and the API."""
-        from .inspection.threads import CheckpointThreads
+        from .inspection import CheckpointThreads
 
         return CheckpointThreads(config, self.kind)
 
     def changes(self, config: MySQLConfig) -> OwnerChanges:
         """Return the object that copies and deletes threads for the inspector, the API and ``rm``; None without."""
-        from .inspection.threads import CheckpointChanges
+        from .inspection import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))
 

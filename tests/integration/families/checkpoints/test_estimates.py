@@ -11,7 +11,7 @@ import pytest
 from bench.seals import row_seal
 from locus_mysql import MySQLConfig
 from locus_mysql.families.checkpoints import estimates
-from locus_mysql.families.checkpoints.inspection.threads import CheckpointThreads
+from locus_mysql.families.checkpoints.inspection import CheckpointThreads
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.inspection.sources import ThreadFilter
 

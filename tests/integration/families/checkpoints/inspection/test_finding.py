@@ -12,7 +12,7 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.checkpoints.inspection import threads
+from locus_mysql.families.checkpoints import inspection
 from locus_mysql.families.checkpoints.statements import queries
 from locus_mysql.families.inspection import statistics as measuring
 from locus_mysql.inspection import Inspector
@@ -86,7 +86,7 @@ async def test_tables_without_a_full_text_index_cannot_be_searched(make_config: 
 async def test_checkpoints_are_found_by_metadata_newest_first(
     store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch, sql: RunSQL, bound: int
 ) -> None:
-    monkeypatch.setattr(threads, "CANDIDATES", bound)
+    monkeypatch.setattr(inspection, "CANDIDATES", bound)
     for number in range(12):
         await store.save(f"t{number % 4}", {"n": number}, f"c{number}", {"kind": "all", "number": number})
     found = await inspector.by_metadata("kind", "all", family="dicts", limit=5)
@@ -137,7 +137,7 @@ class TestStatistics:
         sizes = await self.save(store)
         for name, bound in {"SAMPLE": 5, "LEAST_SAMPLE": 2}.items():
             monkeypatch.setattr(measuring, name, bound)
-        monkeypatch.setattr(threads, "WHOLE_SAMPLE", 9)
+        monkeypatch.setattr(inspection, "WHOLE_SAMPLE", 9)
         found = await inspector.statistics("dicts")
         assert found.threads == 15
         assert found.sampled is not None

@@ -14,7 +14,7 @@ import pytest
 from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.errors import SchemaMismatch
-from locus_mysql.families.checkpoints.inspection import threads
+from locus_mysql.families.checkpoints import inspection
 from locus_mysql.families.checkpoints.statements.inspection import CANDIDATES
 from locus_mysql.families.checkpoints.statements.tables import checkpoint_dialect
 from locus_mysql.families.inspection import owners
@@ -96,8 +96,8 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
     for module, name in (
         (owners, "STEP"),
         (owners, "STEP_BY_SIZE"),
-        (threads, "STEP_BY_METADATA"),
-        (threads, "CANDIDATES"),
+        (inspection, "STEP_BY_METADATA"),
+        (inspection, "CANDIDATES"),
     ):
         monkeypatch.setattr(module, name, bound)
     everything = [row async for page in pages(inspector, 7) for row in page]
@@ -167,7 +167,7 @@ class TestPlans:
         return explain
 
     async def test_a_page_goes_along_the_index_and_sorts_no_more_than_its_threads(self, plan: Any) -> None:
-        rows = threads.CheckpointThreads(MySQLConfig(dsn="mysql://nobody@localhost/unused"), "dicts").owners
+        rows = inspection.CheckpointThreads(MySQLConfig(dsn="mysql://nobody@localhost/unused"), "dicts").owners
         position = {"updated_at": datetime(2026, 1, 1), "thread_id": "x"}
         for condition, values in (("", {}), rows.after(position), rows.until(position)):
             text = plan(rows.statement(OWNERS, {"CONDITIONS": condition}, limit=50, **values))

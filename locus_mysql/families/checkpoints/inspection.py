@@ -9,26 +9,26 @@ from functools import partial
 from itertools import groupby
 from typing import Any, cast
 
-from ....config import MySQLConfig
-from ....dialect.words import parts_of
-from ....engine.operation import Operation, fetch
-from ....errors import Conflict, CorruptCheckpoint, InvalidInput, SchemaMismatch, ThreadExists
-from ....records.log_digests import EMPTY, Mark
-from ....records.tables import Row
-from ....runtime.arguments import (
+from ...config import MySQLConfig
+from ...dialect.words import parts_of
+from ...engine.operation import Operation, fetch
+from ...errors import Conflict, CorruptCheckpoint, InvalidInput, SchemaMismatch, ThreadExists
+from ...records.log_digests import EMPTY, Mark
+from ...records.tables import Row
+from ...runtime.arguments import (
     check_checkpoint_id,
     check_limit,
     check_text,
     check_thread_id,
 )
-from ....runtime.matching import Containment
-from ....runtime.sealing import NO_WORDS, Sealing
-from ....runtime.server_rows import aware
-from ...inspection.changes import OwnerChanges
-from ...inspection.conversation import messages_of, path_of_messages
-from ...inspection.owner_rows import text_of
-from ...inspection.owners import Having, OwnerThreads
-from ...inspection.records import (
+from ...runtime.matching import Containment
+from ...runtime.sealing import NO_WORDS, Sealing
+from ...runtime.server_rows import aware
+from ..inspection.changes import OwnerChanges
+from ..inspection.conversation import messages_of, path_of_messages
+from ..inspection.owner_rows import text_of
+from ..inspection.owners import Having, OwnerThreads
+from ..inspection.records import (
     CheckpointRow,
     Hit,
     Page,
@@ -38,7 +38,7 @@ from ...inspection.records import (
     ThreadRow,
     Turn,
 )
-from ...inspection.sources import (
+from ..inspection.sources import (
     PAGE_LIMIT,
     RECENT_CHECKPOINTS,
     RECENT_THREADS,
@@ -47,19 +47,19 @@ from ...inspection.sources import (
     time_text,
     to_cursor,
 )
-from ...inspection.statistics import Measured
-from ...inspection.turns import changes_of, note_of
-from ..coding.payload import beginning_of, outline, whole_bytes
-from ..family import tables
-from ..preconditions import NO_CHECKPOINT
-from ..queries import hits_of, holds, lookup_text
-from ..records import Named, SealedRow, assemble_rows, decode_state_text, metadata_of
-from ..statements import inspection, queries
-from ..statements.inspection import BeginningRow, OutlineRow, StateRow, TaggedRow, Which
-from ..statements.queries import HistoryRow, HitRow
-from ..statements.tables import Kind, ThreadKey, checkpoint_dialect
-from ..store import StoreOperations
+from ..inspection.statistics import Measured
+from ..inspection.turns import changes_of, note_of
+from .coding.payload import beginning_of, outline, whole_bytes
+from .family import tables
+from .preconditions import NO_CHECKPOINT
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, partial_state, previews_of
+from .queries import hits_of, holds, lookup_text
+from .records import Named, SealedRow, assemble_rows, decode_state_text, metadata_of
+from .statements import inspection, queries
+from .statements.inspection import BeginningRow, OutlineRow, StateRow, TaggedRow, Which
+from .statements.queries import HistoryRow, HitRow
+from .statements.tables import Kind, ThreadKey, checkpoint_dialect
+from .store import StoreOperations
 
 #: The maximum number of threads that a page examines if their newest metadata is read; and of threads or checkpoints
 #: that a page reads from the index of metadata.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from locus_mysql.families.checkpoints.coding.payload import beginning_of
-from locus_mysql.families.checkpoints.inspection.previews import partial_state
+from locus_mysql.families.checkpoints.previews import partial_state
 
-from ..coding.stored_rows import Table, message
+from .coding.stored_rows import Table, message
 
 
 def test_a_row_with_copies_shows_the_items_after_the_last_copy() -> None:

@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....errors import CorruptCheckpoint, EncryptionError
-from ....runtime.exact_json import decode_json
-from ....runtime.sealing import Opened, Sealing, sealed_by
-from ...inspection.conversation import messages_of
-from ...inspection.msgpack import finite
-from ...inspection.records import ThreadPreview
-from ...inspection.status import preview_of
-from ..coding.delta import PAYLOAD
-from ..coding.payload import Added, added_items, beginning_of, outline
-from ..statements.inspection import PreviewRow
+from ...errors import CorruptCheckpoint, EncryptionError
+from ...runtime.exact_json import decode_json
+from ...runtime.sealing import Opened, Sealing, sealed_by
+from ..inspection.conversation import messages_of
+from ..inspection.msgpack import finite
+from ..inspection.records import ThreadPreview
+from ..inspection.status import preview_of
+from .coding.delta import PAYLOAD
+from .coding.payload import Added, added_items, beginning_of, outline
+from .statements.inspection import PreviewRow
 
 #: Bytes of each payload that are read. Rows with a larger payload than the second number are not read at all.
 BEGINNING_BYTES, LARGEST_BYTES = 16_384, 262_144
