@@ -27,32 +27,35 @@ LARGEST, BUSIEST = 10, 50
 
 COUNT = SQL("SELECT COUNT(*) FROM {TABLE} o{INDEX} WHERE o.tenant = :tenant")
 
-#: A sample of the owners, by a hash of their ids, each with about how many parts it has. An index has the ids; only the
-#: chosen rows are read.
+#: A sample of the owners, by a hash of their ids, each with the day of its creation if that is one of the last 30, and
+#: about how many parts it has. An index has the ids; only the chosen rows are read.
 SAMPLED = SQL("""
-SELECT {KEY}, {ABOUT}
+SELECT {KEY}, IF(o.{CREATED} >= UTC_DATE() - INTERVAL 29 DAY, CAST(DATE(o.{CREATED}) AS CHAR), NULL), {ABOUT}
   FROM (SELECT {KEY} FROM {TABLE} o{INDEX} WHERE o.tenant = :tenant AND MOD(CRC32({ID}), :one_in) = 0) AS sampled
   STRAIGHT_JOIN {TABLE} o ON o.tenant = :tenant AND {SAME_KEY}
  WHERE {LIVE}
 """)
 
-SIZES = SQL("SELECT {KEY}, {ROWS}, {BYTES} FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE}{CONDITIONS}")
-
-#: The owners created on each of the last 30 days, with their parts, or without if these have times of their own.
-CREATED = SQL("""
-SELECT CAST(DATE(o.{CREATED}) AS CHAR), COUNT(*), COALESCE(SUM({ROWS}), 0), COALESCE(SUM({BYTES}), 0)
-  FROM {TABLE} o
- WHERE o.tenant = :tenant AND o.{CREATED} >= UTC_DATE() - INTERVAL 29 DAY AND {LIVE}{CONDITIONS}
- GROUP BY 1
-""")
+#: The parts of each owner.
+SIZES = SQL("SELECT {KEY}, NULL, {ROWS}, {BYTES} FROM {TABLE} o WHERE o.tenant = :tenant AND {LIVE}{CONDITIONS}")
 
 #: The parts written on each of the last 30 days.
 SAVED = SQL("""
-SELECT CAST(DATE(c.{AT}) AS CHAR), 0, COALESCE(SUM({COUNTED}), 0), COALESCE(SUM({SIZE}), 0)
+SELECT CAST(DATE(c.{AT}) AS CHAR), COALESCE(SUM({COUNTED}), 0), COALESCE(SUM({SIZE}), 0)
   FROM {TABLE} o
   STRAIGHT_JOIN {PARTS} c ON {JOINED}
  WHERE o.tenant = :tenant AND c.{AT} >= UTC_DATE() - INTERVAL 29 DAY AND {LIVE}{CONDITIONS}
  GROUP BY 1
+""")
+
+#: Both: the parts of each owner by the day on which they were written, NULL for older ones.
+SIZES_BY_DAY = SQL("""
+SELECT {KEY}, IF(c.{AT} >= UTC_DATE() - INTERVAL 29 DAY, CAST(DATE(c.{AT}) AS CHAR), NULL) AS day,
+       COALESCE(SUM({COUNTED}), 0), COALESCE(SUM({SIZE}), 0)
+  FROM {TABLE} o
+  STRAIGHT_JOIN {PARTS} c ON {JOINED}
+ WHERE o.tenant = :tenant AND {LIVE}{CONDITIONS}
+ GROUP BY {KEY}, day
 """)
 
 
@@ -80,18 +83,32 @@ def statistics_of(owners: OwnerRows, shown: Callable[[Row], ThreadRow], whole_si
     ((count,),) = _values(counted)
     one_in = max(1, count // SAMPLE)
     same = " AND ".join(f"o.{one} = sampled.{one}" for one in owners.naming.columns)
-    (found,) = yield Batch.of(owners.statement(SAMPLED, {"SAME_KEY": same}, one_in=one_in))
-    sample = _values(found)
+    (sampled,) = yield Batch.of(owners.statement(SAMPLED, {"SAME_KEY": same}, one_in=one_in))
+    sample = _values(sampled)
     chosen = thinned(sample)
     is_whole = one_in == 1 and len(chosen) == len(sample)
     conditions, values = ("", {}) if is_whole else owners.among([_key(owners, row) for row in chosen])
-    sizes, *days = yield Batch(
+    found = yield Batch(
         tuple(
             owners.statement(one, {"CONDITIONS": conditions, **pieces}, **values) for one, pieces in _statements(owners)
         ),
         atomic=False,
     )
-    measured = [Measured(_key(owners, row), int(row[-2]), int(row[-1])) for row in _values(sizes)]
+    totals = {_key(owners, row): [0, 0] for row in chosen}
+    days: Counter[tuple[str, int]] = Counter()
+    for *key, day, number, size in (row for one in found for row in _values(one)):
+        if key and (total := totals.get(_key(owners, key))):
+            total[0] += int(number)
+            total[1] += int(size)
+        if day is not None:
+            days.update({(day, 1): int(number), (day, 2): int(size)})
+    measured = [Measured(key, *total) for key, total in totals.items()]
+    is_timed = any(part.at for part in owners.tables.parts)
+    for row, one in zip(chosen, measured, strict=True):
+        if (day := row[-2]) is not None:
+            days.update(
+                {(day, 0): 1, (day, 1): 0 if is_timed else one.rows, (day, 2): 0 if is_timed else one.size_bytes}
+            )
     threads = len(measured) if is_whole else count
     scale = threads / len(measured) if measured else 0.0
     rows, size_bytes = sum(one.rows for one in measured), sum(one.size_bytes for one in measured)
@@ -108,7 +125,10 @@ def statistics_of(owners: OwnerRows, shown: Callable[[Row], ThreadRow], whole_si
         checkpoints=round(rows * scale),
         size_bytes=round(size_bytes * scale),
         whole_bytes=None if average is None else round(average * rows * scale),
-        days=_days([row for one in days for row in _values(one)], scale),
+        days=[
+            Day(day, *(round(days[day, place] * scale) for place in range(3)))
+            for day in sorted({day for day, _ in days})
+        ],
         largest=[LargeThread.of(one) for one in sorted(shown_rows.values(), key=lambda one: -one.size_bytes)[:LARGEST]],
         sampled=None if is_whole else len(measured),
     )
@@ -122,31 +142,21 @@ def thinned(sample: Sequence[Any]) -> Sequence[Any]:
 
 def _statements(owners: OwnerRows) -> list[tuple[SQL, dict[str, str]]]:
     """Return the statements that measure owners, with their pieces."""
-    timed = [part for part in owners.tables.parts if part.at]
-    if not timed:
-        return [(SIZES, {}), (CREATED, {})]
-    saved = [
-        (
-            SAVED,
-            {
-                "AT": part.at,
-                "COUNTED": part.counted or "1",
-                "SIZE": " + ".join(filter(None, (size_of(part), part.beside))),
-                "PARTS": f"`{owners.tables.names[part.role]}`",
-                "JOINED": owners.joined(part),
-            },
-        )
+    owner, timed = owners.tables.owner, [part for part in owners.tables.parts if part.at]
+    at_once = len(timed) == len(owners.tables.parts) and not owner.rows and not owner.size
+    pieces = [
+        {
+            "AT": part.at,
+            "COUNTED": part.counted or "1",
+            "SIZE": " + ".join(filter(None, (size_of(part), part.beside))),
+            "PARTS": f"`{owners.tables.names[part.role]}`",
+            "JOINED": owners.joined(part),
+        }
         for part in timed
     ]
-    return [(SIZES, {}), (CREATED, {"ROWS": "0", "BYTES": "0"}), *saved]
-
-
-def _days(rows: Sequence[Any], scale: float) -> list[Day]:
-    """Return the days of some rows, each of which has a part of the day's numbers."""
-    numbers: dict[str, Counter[int]] = {}
-    for day, *found in rows:
-        numbers.setdefault(day, Counter()).update({place: int(one) for place, one in enumerate(found)})
-    return [Day(day, *(round(numbers[day][place] * scale) for place in range(3))) for day in sorted(numbers)]
+    if timed and at_once:
+        return [(SIZES_BY_DAY, one) for one in pieces]
+    return [(SIZES, {}), *((SAVED, one) for one in pieces)]
 
 
 def _key(owners: OwnerRows, row: Sequence[Any]) -> Key:
