@@ -26,12 +26,12 @@ from bench.gate import (
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.server_roles import HEALTH
-from locus_mysql.dialect.sql import Select
+from locus_mysql.dialect.sql import SQL, Select
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
 from locus_mysql.families.checkpoints.records import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
-from locus_mysql.families.checkpoints.statements import thread_pages as statements
+from locus_mysql.families.inspection import owner_rows
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.cached_ranges import CachedRanges
 from locus_mysql.families.working.statements import reading as of_sessions
@@ -207,7 +207,8 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
 def test_an_inspector_that_reads_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "SIZES", (1_000,))
     assert failures("inspection", lambda: inspection.figures(server_dsn)) == set()
-    monkeypatch.setattr(statements, "WALK", statements.WALK.replace("FORCE INDEX (recent)", "IGNORE INDEX (recent)"))
+    without = owner_rows.OWNERS.text.replace("{INDEX}", " IGNORE INDEX (recent)")
+    monkeypatch.setattr(owner_rows, "OWNERS", SQL(without))
     assert failures("inspection", lambda: inspection.figures(server_dsn), passes=1) >= {
         "page of threads, the first, 1000 threads",
         "page of threads, deep, 1000 threads",
