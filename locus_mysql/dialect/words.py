@@ -102,14 +102,14 @@ def pieces_of(alias: str, table: str) -> dict[str, str]:
         table: Its role.
     """
     rows = f"{{{table}}}"
-    own_rows = f"SELECT 1 FROM {rows} WHERE tenant = :tenant LIMIT {FEW_TEXTS + 1}"  # noqa: S608
+    own_rows = f"SELECT 1 FROM {rows} WHERE tenant = :tenant LIMIT {FEW_TEXTS + 1}"  # noqa: S608 - constants
     by_index = "(({ALONE}) OR NOT {FEW_TEXTS})"
     OCEANBASE.instead_of(by_index, "TRUE")
     phrase = _phrase_in(f"{alias}.search_text")
     OCEANBASE.instead_of(phrase, "TRUE OR '' =")  # what its index finds counts
     return {
-        "ALONE": f"(SELECT MIN(tenant) FROM {rows}) = :tenant AND (SELECT MAX(tenant) FROM {rows}) = :tenant",  # noqa: S608
-        "FEW_TEXTS": f"(SELECT COUNT(*) FROM ({own_rows}) AS own) <= {FEW_TEXTS}",  # noqa: S608
+        "ALONE": f"(SELECT MIN(tenant) FROM {rows}) = :tenant AND (SELECT MAX(tenant) FROM {rows}) = :tenant",  # noqa: S608 - constants
+        "FEW_TEXTS": f"(SELECT COUNT(*) FROM ({own_rows}) AS own) <= {FEW_TEXTS}",  # noqa: S608 - constants
         # Whether the words themselves were searched for in the index.
         "BY_INDEX": by_index,
         "INDEXED_LENGTH": INDEXED_LENGTH,

@@ -106,9 +106,7 @@ def statistics_of(owners: OwnerRows, shown: Callable[[Row], ThreadRow], whole_si
     is_timed = any(part.at for part in owners.tables.parts)
     for row, one in zip(chosen, measured, strict=True):
         if (day := row[-2]) is not None:
-            days.update(
-                {(day, 0): 1, (day, 1): 0 if is_timed else one.rows, (day, 2): 0 if is_timed else one.size_bytes}
-            )
+            days.update({(day, 0): 1} if is_timed else {(day, 0): 1, (day, 1): one.rows, (day, 2): one.size_bytes})
     threads = len(measured) if is_whole else count
     scale = threads / len(measured) if measured else 0.0
     rows, size_bytes = sum(one.rows for one in measured), sum(one.size_bytes for one in measured)
@@ -143,7 +141,6 @@ def thinned(sample: Sequence[Any]) -> Sequence[Any]:
 def _statements(owners: OwnerRows) -> list[tuple[SQL, dict[str, str]]]:
     """Return the statements that measure owners, with their pieces."""
     owner, timed = owners.tables.owner, [part for part in owners.tables.parts if part.at]
-    at_once = len(timed) == len(owners.tables.parts) and not owner.rows and not owner.size
     pieces = [
         {
             "AT": part.at,
@@ -154,8 +151,8 @@ def _statements(owners: OwnerRows) -> list[tuple[SQL, dict[str, str]]]:
         }
         for part in timed
     ]
-    if timed and at_once:
-        return [(SIZES_BY_DAY, one) for one in pieces]
+    if timed and len(owners.tables.parts) == 1 and not owner.rows and not owner.size:
+        return [(SIZES_BY_DAY, pieces[0])]
     return [(SIZES, {}), *((SAVED, one) for one in pieces)]
 
 
